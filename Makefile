@@ -1,0 +1,90 @@
+# A thin front: each target installs the Debian packages it misses (scripts/packages) and calls cmake, ctest or a
+# script. Everything built lies below build/.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+JOBS    ?= $(shell nproc)
+CTEST_FLAGS ?=
+BENCH_FLAGS ?=
+
+packages = @scripts/install-packages
+sources  = $(shell find src include test bench examples -name '*.[ch]pp' -o -name '*.[ch]' 2>/dev/null)
+
+# $(call build,PRESET): configures once (ninja configures again by itself when a CMakeLists.txt changes) and builds.
+define build
+	@test -f $(1)/build.ninja || cmake --preset $(2)
+	@cmake --build $(1) --parallel $(JOBS)
+endef
+
+.DEFAULT_GOAL := all
+.PHONY: all test demo bench bench-quick install format format-check reference layering tidy asan tsan debug coverage clean help
+
+all:  ## build everything; the command is build/bin/hinterland
+	$(packages) build
+	$(call build,build,release)
+
+test:  ## unit tests, the layering check and whole programs under far memory
+	$(packages) build test
+	$(call build,build,release)
+	@ctest --preset release $(CTEST_FLAGS)
+
+demo: all  ## a database larger than its local memory, natively and on far memory
+	$(packages) demo
+	@demo/run
+
+bench: all  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of bench/run)
+	$(packages) bench
+	@bench/run $(BENCH_FLAGS)
+
+bench-quick: all  ## the same benchmarks, shorter and coarser
+	$(packages) bench
+	@bench/run --quick $(BENCH_FLAGS)
+
+install: all  ## install below $(DESTDIR)$(PREFIX)
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null  # the systemd unit names the prefix
+	@DESTDIR=$(DESTDIR) cmake --install build
+
+asan:  ## unit tests under the address and undefined-behaviour sanitizers
+	$(packages) build
+	$(call build,build/asan,asan)
+	@ctest --preset asan $(CTEST_FLAGS)
+
+tsan:  ## unit tests under the thread sanitizer
+	$(packages) build
+	$(call build,build/tsan,tsan)
+	@ctest --preset tsan $(CTEST_FLAGS)
+
+debug:  ## unoptimised build with HL_DCHECK in build/debug
+	$(packages) build
+	$(call build,build/debug,debug)
+
+coverage:  ## lines of src/ that the tests execute, by file
+	$(packages) build test coverage
+	$(call build,build/coverage,coverage)
+	@find build/coverage -name '*.gcda' -delete
+	@ctest --preset coverage $(CTEST_FLAGS)
+	@scripts/coverage build/coverage
+
+format:  ## format all C and C++ files in place
+	$(packages) format
+	@clang-format-19 -i $(sources)
+
+format-check:  ## fail when a file is not formatted
+	$(packages) format
+	@clang-format-19 --dry-run -Werror $(sources)
+
+reference: all  ## write docs/reference.md anew, from the tables of commands and options
+	@build/bin/hinterland help --markdown > docs/reference.md
+
+layering:  ## room order of the #include lines, and the checks of house style
+	@test/layering/check_layering.py
+
+tidy: all  ## clang-tidy over src/, tests left out
+	$(packages) tidy
+	@run-clang-tidy-19 -quiet -use-color=0 -j $(JOBS) -p build '^$(CURDIR)/src/.*(?<!_test)\.cpp$$'
+
+clean:  ## remove build/
+	@rm -rf build
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1\t\2/p' Makefile | expand -t 14

@@ -1,0 +1,41 @@
+# What `cmake --install` puts where. lib/ is not split by architecture: the command finds its library at
+# ../lib/libhinterland-preload.so, so that an installed tree can be moved.
+set(CMAKE_INSTALL_LIBDIR lib)
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+foreach(target hinterland hinterland-preload)
+  if(TARGET ${target})
+    install(TARGETS ${target}
+      RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endforeach()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/hinterland DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# For users of the headers: find_package(hinterland) and pkg-config hinterland.
+add_library(hinterland_headers INTERFACE)
+set_target_properties(hinterland_headers PROPERTIES EXPORT_NAME headers)
+target_include_directories(hinterland_headers INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS hinterland_headers EXPORT hinterland-targets)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hinterland)
+install(EXPORT hinterland-targets NAMESPACE hinterland:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/hinterland-config.cmake.in
+  ${CMAKE_BINARY_DIR}/hinterland-config.cmake
+  INSTALL_DESTINATION ${package_dir}
+  PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/hinterland-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/hinterland-config.cmake ${CMAKE_BINARY_DIR}/hinterland-config-version.cmake
+  DESTINATION ${package_dir})
+configure_file(${CMAKE_SOURCE_DIR}/cmake/hinterland.pc.in ${CMAKE_BINARY_DIR}/hinterland.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/hinterland.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Man pages are generated from the option table while building; a tree without them installs without them.
+install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+  OPTIONAL FILES_MATCHING PATTERN "*.1")
+
+configure_file(${CMAKE_SOURCE_DIR}/packaging/hinterland-server.service.in
+  ${CMAKE_BINARY_DIR}/hinterland-server.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/hinterland-server.service DESTINATION lib/systemd/system)
+install(FILES packaging/hinterland.sysusers DESTINATION lib/sysusers.d RENAME hinterland.conf)
+install(FILES LICENSE NOTICE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

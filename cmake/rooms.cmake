@@ -1,0 +1,82 @@
+# Compiler settings for all rooms, and the functions that declare a room's library and its tests.
+include(GoogleTest)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(GTest REQUIRED)
+
+set(HINTERLAND_SANITIZE "" CACHE STRING "address (with undefined), thread, or empty")
+set_property(CACHE HINTERLAND_SANITIZE PROPERTY STRINGS "" address thread)
+if(NOT HINTERLAND_SANITIZE MATCHES "^(address|thread)?$")
+  message(FATAL_ERROR "HINTERLAND_SANITIZE is '${HINTERLAND_SANITIZE}': it may be address, thread or empty.")
+endif()
+option(HINTERLAND_COVERAGE "count executed lines for gcov (make coverage)" OFF)
+
+# ccache where it is installed; an explicit launcher wins.
+find_program(HINTERLAND_CCACHE ccache)
+mark_as_advanced(HINTERLAND_CCACHE)
+if(HINTERLAND_CCACHE)
+  foreach(language C CXX)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${HINTERLAND_CCACHE})
+    endif()
+  endforeach()
+endif()
+
+add_library(hinterland_settings INTERFACE)
+target_include_directories(hinterland_settings INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+target_compile_definitions(hinterland_settings INTERFACE _GNU_SOURCE HINTERLAND_VERSION="${PROJECT_VERSION}")
+target_compile_options(hinterland_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-attributes -Werror
+  -ftls-model=initial-exec -fno-omit-frame-pointer
+  -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)  # messages of HL_CHECK name src/..., not the folder of the build
+target_link_libraries(hinterland_settings INTERFACE Threads::Threads)
+if(HINTERLAND_SANITIZE STREQUAL "address")
+  # g++ 12 sees uninitialised values where its own instrumentation branches; the plain build keeps the warning.
+  target_compile_options(hinterland_settings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+    -Wno-maybe-uninitialized)
+  target_link_options(hinterland_settings INTERFACE -fsanitize=address,undefined)
+elseif(HINTERLAND_SANITIZE STREQUAL "thread")
+  target_compile_options(hinterland_settings INTERFACE -fsanitize=thread -Wno-tsan)
+  target_link_options(hinterland_settings INTERFACE -fsanitize=thread)
+endif()
+# The sanitizers of g++ 12 refuse to start where mappings are spread over more than 28 bits.
+if(HINTERLAND_SANITIZE AND EXISTS /proc/sys/vm/mmap_rnd_bits)
+  file(READ /proc/sys/vm/mmap_rnd_bits random_bits)
+  if(random_bits GREATER 28)
+    execute_process(COMMAND setarch -R true RESULT_VARIABLE cannot_fix_layout OUTPUT_QUIET ERROR_QUIET)
+    if(cannot_fix_layout)
+      message(WARNING "vm.mmap_rnd_bits is above 28 and setarch -R is not permitted here: tests may die with "
+        "\"unexpected memory mapping\". As root: sysctl vm.mmap_rnd_bits=28")
+    else()
+      set(CMAKE_CROSSCOMPILING_EMULATOR setarch -R)  # in front of each test, when it runs and when it is listed
+    endif()
+  endif()
+endif()
+if(HINTERLAND_COVERAGE)
+  target_compile_options(hinterland_settings INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(hinterland_settings INTERFACE --coverage)
+endif()
+
+# hl_room(NAME SOURCES a.cpp ... [USES room ...] [LIBRARIES lib ...])
+# The static library hl_NAME out of this folder.
+function(hl_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  add_library(hl_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(hl_${name} PUBLIC hinterland_settings)
+  foreach(room ${ARG_USES})
+    target_link_libraries(hl_${name} PUBLIC hl_${room})
+  endforeach()
+  target_link_libraries(hl_${name} PUBLIC ${ARG_LIBRARIES})
+endfunction()
+
+# hl_test(NAME SOURCES a_test.cpp ... USES room ... [LIBRARIES lib ...]): a GoogleTest program beside its unit.
+# A test that meets a missing kernel feature skips with the reason.
+function(hl_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE hinterland_settings ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
+  foreach(room ${ARG_USES})
+    target_link_libraries(${name} PRIVATE hl_${room})
+  endforeach()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 30 PROPERTIES TIMEOUT 120 LABELS unit)
+endfunction()
