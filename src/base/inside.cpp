@@ -1,0 +1,5 @@
+#include "base/inside.hpp"
+
+namespace hinterland {
+thread_local int t_inside_runtime = 0;
+}

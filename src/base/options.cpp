@@ -1,0 +1,209 @@
+#include "base/options.hpp"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+
+#include "base/available_memory.hpp"
+#include "base/duration.hpp"
+#include "base/size.hpp"
+#include "base/suggest.hpp"
+#include "base/units.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::uint64_t kTiB = 1024 * kGiB;
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kS = 1000 * kMs;
+
+using enum OptionType;
+using enum Elsewhere;
+
+}  // namespace
+
+// In the order of OptionId.
+constexpr Option kTable[] = {
+    {"local", 0, size_or_percent, "SIZE", "75%", "of the memory available now (system or cgroup)", 4 * kMiB, kSizeMax,
+     "", kForRun | kForTune, variable_and_file, true,
+     "Local memory the program may keep resident; at least 4M. The rest of its memory is far.", "--local 512M"},
+    {"far", 0, text, "URL", "zmem:", "compressed in RAM", 0, 0, "", kForRun, variable_and_file, true,
+     "Where far memory is: mem:, zmem:[lz4|zstd], file:PATH[?size=SIZE], tcp://HOST:PORT, or "
+     "sim:latency=TIME,bandwidth=RATE,inner=URL.",
+     "--far tcp://10.0.0.2:7700"},
+    {"policy", 0, choice, "NAME", "second-chance", "", 0, 0, "second-chance|fifo", kForRun, variable_and_file, true,
+     "Which pages leave local memory first.", "--policy fifo"},
+    {"read-ahead", 0, integer, "PAGES", "64", "", 0, 64, "", kForRun, variable_and_file, true,
+     "How many pages of 4 KiB a fault may fetch ahead; 0 for none.", "--read-ahead 16"},
+    {"window", 0, size, "SIZE", "4T", "halved until the system grants it", 64 * kMiB, 16 * kTiB, "", kForRun,
+     variable_and_file, true, "Address space reserved for far memory: the most that the program can ever map.",
+     "--window 256G"},
+    {"takeover", 0, choice, "WHEN", "pressure", "", 0, 0, "pressure|start", kForRun, variable_and_file, true,
+     "When paging begins: once the budget is nearly used, or at once.", "--takeover start"},
+    {"take", 0, choice, "HOW", "auto", "", 0, 0, "auto|move|protect", kForRun, variable_and_file, true,
+     "How a changed page is taken from the program: moved away, or write-protected and copied.", "--take protect"},
+    {"key-file", 0, path, "FILE", "", "no key", 0, 0, "", kForRun | kForServe, variable_and_file, true,
+     "File with the key shared by server and programs: at least 16 bytes, readable by its owner only.",
+     "--key-file ~/.hinterland.key"},
+    {"timeout", 0, duration, "TIME", "5s", "", 10 * kMs, 3600 * kS, "", kForRun, variable_and_file, true,
+     "A far device that is silent for longer is given up.", "--timeout 2s"},
+    {"without", 0, choices, "FEATURE,...", "", "everything the kernel has is used", 0, 0,
+     "write-protect|move|poison|vectored-discard", kForRun, variable_and_file, true,
+     "Kernel features not to use though they are there, for experiments and tests.", "--without move,poison"},
+    {"stat-dir", 0, path, "DIRECTORY", "", "/dev/shm/hinterland-UID", 0, 0, "", kForRun | kForStat | kForTune,
+     variable_and_file, true, "Where running programs keep their figures, one file each.", "--stat-dir /run/far"},
+    {"verbose", 'v', level, "", "0", "", 0, 2, "", kForRun | kForServe, variable_and_file, true,
+     "Say what is going on; for run also a summary at the end. Twice: for debugging.", "-v"},
+    {"quiet", 'q', flag, "", "", "", 0, 1, "", kForRun | kForServe, variable_and_file, true,
+     "No warnings; errors only.", "--quiet"},
+    {"config", 0, path, "FILE", "", "none", 0, 0, "", kForRun | kForServe, variable, false,
+     "TOML file with options, the names being those of the flags. Variables override it, flags override both.",
+     "--config far.toml"},
+    {"report", 0, path, "FILE|-", "", "none", 0, 0, "", kForRun, variable_and_file, false,
+     "Write the figures of the program and all it started, as JSON, when it ends. - is standard output, after the "
+     "program's own.",
+     "--report run.json"},
+    {"force", 0, flag, "", "", "", 0, 1, "", kForRun, nowhere, false, "Overwrite the report file if it exists.",
+     "--force"},
+    {"best-effort", 0, flag, "", "", "", 0, 1, "", kForRun, variable_and_file, false,
+     "Start programs that cannot be given far memory (static, Go, set-user-id) all the same, without it.",
+     "--best-effort"},
+    {"listen", 0, text, "HOST:PORT", "127.0.0.1:7700", "", 0, 0, "", kForServe, variable_and_file, false,
+     "Address to listen on; port 0 takes a free one. Any but a loopback address needs --key-file.",
+     "--listen 10.0.0.2:7700"},
+    {"memory", 0, size_or_percent, "SIZE", "75%", "of the memory available now (system or cgroup)", 16 * kMiB,
+     kSizeMax, "", kForServe, variable_and_file, false, "Memory offered to all clients together; at least 16M.",
+     "--memory 16G"},
+    {"insecure", 0, flag, "", "", "", 0, 1, "", kForServe, variable_and_file, false,
+     "Listen on an address that others can reach without a key: whoever can connect gets memory, and whoever is on "
+     "the way can read it.",
+     "--insecure"},
+    {"threads", 0, integer, "COUNT", "0", "one a processor, at most 4", 0, 256, "", kForServe, variable_and_file,
+     false, "Threads that serve clients.", "--threads 4"},
+    {"json", 0, flag, "", "", "", 0, 1, "", kForDoctor | kForStat, nowhere, false,
+     "Print JSON, with units in the names and a schema_version.", "--json"},
+    {"watch", 'w', duration, "TIME", "", "1s when given without a time", 100 * kMs, 24 * 3600 * kS, "", kForStat,
+     nowhere, false, "Print again every so often, with rates, until interrupted.", "--watch 2s"},
+};
+static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
+
+std::span<const Option> all_options() { return kTable; }
+const Option& option(OptionId id) { return kTable[static_cast<std::size_t>(id)]; }
+
+std::string variable_name(const Option& option) {
+  std::string name = "HINTERLAND_";
+  for (const char* at = option.name; *at != '\0'; ++at)
+    name += *at == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(*at)));
+  return name;
+}
+
+std::vector<std::string_view> choices_of(const Option& option) {
+  std::vector<std::string_view> names;
+  std::string_view rest = option.choices;
+  while (!rest.empty()) {
+    std::size_t bar = std::min(rest.find('|'), rest.size());
+    names.push_back(rest.substr(0, bar));
+    rest.remove_prefix(std::min(bar + 1, rest.size()));
+  }
+  return names;
+}
+
+namespace {
+
+// Arguments for "%.*s".
+#define HL_TEXT(view) static_cast<int>(std::min<std::size_t>((view).size(), 100)), (view).data()
+
+std::string number_text(const Option& option, std::uint64_t value) {
+  if (option.type == duration) return duration_text(value);
+  if (option.type == size || option.type == size_or_percent) return exact_size_text(value);
+  return std::to_string(value);
+}
+
+Result<std::uint64_t> in_range(const Option& option, Result<std::uint64_t> value, std::string_view text,
+                               std::string_view source) {
+  if (!value || (*value >= option.minimum && *value <= option.maximum)) return value;
+  bool small = *value < option.minimum;
+  Error error = Error::make(0, "%.*s: %.*s is too %s", HL_TEXT(source), HL_TEXT(text), small ? "small" : "large");
+  error.remedy("%s is %s; for example %s", small ? "the minimum" : "the maximum",
+               number_text(option, small ? option.minimum : option.maximum).c_str(), option.example);
+  return std::unexpected(error);
+}
+
+Result<std::uint64_t> parse_integer(const Option& option, std::string_view text, std::string_view source) {
+  std::uint64_t value = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem == std::errc() && end == text.data() + text.size()) return value;
+  Error error = Error::make(0, "%.*s: '%.*s' is not a whole number", HL_TEXT(source), HL_TEXT(text));
+  error.remedy("give %llu to %llu, for example %s", static_cast<unsigned long long>(option.minimum),
+               static_cast<unsigned long long>(option.maximum), option.example);
+  return std::unexpected(error);
+}
+
+Result<std::uint64_t> parse_percent(std::string_view text, std::string_view source) {
+  unsigned percent = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (problem != std::errc() || end != text.data() + text.size() - 1 || percent < 1 || percent > 100) {
+    Error error =
+        Error::make(0, "%.*s: '%.*s' is not a share of the available memory", HL_TEXT(source), HL_TEXT(text));
+    return std::unexpected(error.remedy("give 1%% to 100%%, or a size such as 512M"));
+  }
+  return page_floor(available_memory().bytes() / 100 * percent);
+}
+
+Result<std::uint64_t> parse_flag(std::string_view text, std::string_view source) {
+  for (std::string_view yes : {"1", "true", "yes", "on"})
+    if (text == yes) return 1;
+  for (std::string_view no : {"0", "false", "no", "off"})
+    if (text == no) return 0;
+  Error error = Error::make(0, "%.*s: '%.*s' is neither yes nor no", HL_TEXT(source), HL_TEXT(text));
+  return std::unexpected(error.remedy("give 1 or 0"));
+}
+
+Result<std::uint64_t> parse_choice(const Option& option, std::string_view text, std::string_view source) {
+  std::vector<std::string_view> names = choices_of(option);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (text == names[i]) return i;
+  Error error = Error::make(0, "%.*s: there is no '%.*s'", HL_TEXT(source), HL_TEXT(text));
+  return std::unexpected(error.remedy("%s", suggestion(text, names).c_str()));
+}
+
+Result<std::uint64_t> parse_choices(const Option& option, std::string_view text, std::string_view source) {
+  std::uint64_t set = 0;
+  while (!text.empty()) {
+    std::size_t comma = std::min(text.find(','), text.size());
+    Result<std::uint64_t> index = parse_choice(option, text.substr(0, comma), source);
+    if (!index) return index;
+    set |= std::uint64_t{1} << *index;
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return set;
+}
+
+}  // namespace
+
+Result<std::uint64_t> parse_value(const Option& option, std::string_view text, std::string_view source) {
+  switch (option.type) {
+    case size_or_percent:
+      if (text.ends_with('%')) return in_range(option, parse_percent(text, source), text, source);
+      [[fallthrough]];
+    case size:
+      return in_range(option, parse_size(text, source), text, source);
+    case duration:
+      return in_range(option, parse_duration_ns(text, source), text, source);
+    case integer:
+    case level:
+      return in_range(option, parse_integer(option, text, source), text, source);
+    case choice:
+      return parse_choice(option, text, source);
+    case choices:
+      return parse_choices(option, text, source);
+    case flag:
+      return parse_flag(text, source);
+    case OptionType::text:
+    case path:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace hinterland

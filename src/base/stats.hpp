@@ -1,0 +1,156 @@
+// The figures of one running program, in a page shared with `hinterland stat` and `hinterland tune`.
+//
+// One file a process below the statistics directory (statistics_directory()), mapped shared: the program adds with
+// relaxed atomics, readers only look, so watching costs the watched program nothing. The list of counters below is
+// the only one: names in the report, in `stat` and here come from it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace hinterland {
+
+// X(name, help). Monotonic counters, since the start of the program.
+#define HL_COUNTERS(X)                                                                     \
+  X(faults_first_touch, "faults on pages never touched before")                            \
+  X(faults_read, "read faults that fetched a page from far memory")                        \
+  X(faults_write, "write faults that fetched a page from far memory")                      \
+  X(faults_write_protect, "first writes to clean pages")                                   \
+  X(faults_refault, "faults on pages that were unmapped but not yet gone (second chance)") \
+  X(faults_spurious, "faults already served when they were looked at")                     \
+  X(pages_in, "pages fetched from far memory, read-ahead included")                        \
+  X(pages_read_ahead, "pages fetched before they were asked for")                          \
+  X(pages_out, "pages written to far memory")                                              \
+  X(pages_evicted, "pages taken out of local memory")                                      \
+  X(pages_evicted_clean, "of these, pages whose far copy was still good")                  \
+  X(pages_evicted_zero, "of these, pages that held only zeros and were not written")       \
+  X(pages_discarded, "pages the program freed while they were local or far")               \
+  X(reclaim_background_pages, "pages reclaimed in the background")                         \
+  X(reclaim_direct_pages, "pages reclaimed by a fault that found no free memory")          \
+  X(reclaim_direct_faults, "faults that had to reclaim")                                   \
+  X(reclaim_batches, "reclaim batches")                                                    \
+  X(reclaim_refused_pages, "victims the kernel would not give up (pinned or shared)")      \
+  X(pages_lost, "pages that could not be had from the device")                             \
+  X(device_bytes_in, "bytes read from the far device")                                     \
+  X(device_bytes_out, "bytes written to the far device")                                   \
+  X(device_errors, "device requests that failed")                                          \
+  X(device_reconnects, "fresh connections after a failure")                                \
+  X(forks, "forks without exec")
+
+// X(name, help). Gauges: the figure now, in the unit of the name.
+#define HL_GAUGES(X)                                                                                 \
+  X(budget_bytes, "local memory the program may keep resident")                                      \
+  X(resident_bytes, "far-memory pages resident now")                                                 \
+  X(peak_anonymous_bytes,                                                                            \
+    "most anonymous memory resident when looked at (every 0.1 to 1 s; rarely before paging begins)") \
+  X(frames_bytes, "frames held for transfers and second chance")                                     \
+  X(far_bytes, "bytes in far memory now")                                                            \
+  X(mapped_bytes, "bytes mapped in the window")                                                      \
+  X(left_local_bytes,                                                                                \
+    "private anonymous mappings left to the kernel (stacks, fixed, 32-bit); no others are counted")  \
+  X(device_used_bytes, "space used on the device")                                                   \
+  X(device_capacity_bytes, "space the device offers (0: not limited)")                               \
+  X(device_stored_bytes, "bytes really stored (after compression)")                                  \
+  X(managed, "1 once the program outgrew its budget and paging began")                               \
+  X(device_lost, "1 when the far device is gone")
+
+enum class Counter : std::uint32_t {
+#define X(name, help) name,
+  HL_COUNTERS(X)
+#undef X
+      count
+};
+enum class Gauge : std::uint32_t {
+#define X(name, help) name,
+  HL_GAUGES(X)
+#undef X
+      count
+};
+
+// Names and one-line explanations, in enum order.
+struct StatName {
+  const char* name;
+  const char* help;
+};
+extern const std::array<StatName, static_cast<std::size_t>(Counter::count)> kCounterNames;
+extern const std::array<StatName, static_cast<std::size_t>(Gauge::count)> kGaugeNames;
+
+// Latencies in buckets of 1/8 power of two: at most 12.5 % wide, from 64 ns to beyond a minute.
+class LatencyHistogram {
+ public:
+  static constexpr std::size_t kBuckets = 256;
+  void add(std::uint64_t ns) { buckets_[bucket_of(ns)].fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t count() const;
+  // Upper edge, in ns, of the bucket in which the given share (0..1) of samples is reached; 0 when empty.
+  std::uint64_t percentile_ns(double share) const;
+  // Adds another's samples (the report's totals), or becomes its copy.
+  void merge(const LatencyHistogram& other);
+  void copy_from(const LatencyHistogram& other);
+  void clear();
+  static std::size_t bucket_of(std::uint64_t ns);
+  static std::uint64_t upper_edge_ns(std::size_t bucket);
+
+ private:
+  std::array<std::atomic<std::uint64_t>, kBuckets> buckets_{};
+};
+
+struct StatPage {
+  static constexpr std::uint64_t kMagic = 0x31544154534c4e48;  // "HNLSTAT1"
+  static constexpr std::uint32_t kVersion = 1;
+
+  std::atomic<std::uint64_t> magic;  // written last: a page without it is not ready
+  std::uint32_t version;
+  std::int32_t pid;
+  std::uint64_t start_time_ticks;       // field 22 of /proc/PID/stat: tells a reused PID
+  std::uint64_t started_ns;             // monotonic
+  std::atomic<std::uint64_t> ended_ns;  // monotonic; 0 while it runs
+  char program[64];
+  char far_url[256];  // without secrets
+  char policy[32];
+
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Counter::count)> counters;
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Gauge::count)> gauges;
+  LatencyHistogram fault_latency;  // from reading the message to the wake-up
+  LatencyHistogram fetch_latency;  // device requests of the fault path
+
+  // `hinterland tune`: the budget asked for, in bytes, and a futex to wake whoever applies it.
+  std::atomic<std::uint64_t> budget_request_bytes;
+  std::atomic<std::uint32_t> request_sequence;  // process-shared futex; the writer adds 1 and wakes
+  std::atomic<std::uint32_t> request_answer;    // sequence last applied
+  std::atomic<std::int32_t> request_error;      // 0, or errno of the last request (written before request_answer)
+};
+
+// The page of this process: shared once open_stat_page() succeeded, before that a private one. Never null.
+StatPage* stat_page();
+
+inline void count(Counter counter, std::uint64_t n = 1) {
+  // relaxed: statistics, ordered with nothing
+  stat_page()->counters[static_cast<std::size_t>(counter)].fetch_add(n, std::memory_order_relaxed);
+}
+inline void set_gauge(Gauge gauge, std::uint64_t value) {
+  stat_page()->gauges[static_cast<std::size_t>(gauge)].store(value, std::memory_order_relaxed);
+}
+inline void add_gauge(Gauge gauge, std::int64_t delta) {
+  stat_page()->gauges[static_cast<std::size_t>(gauge)].fetch_add(static_cast<std::uint64_t>(delta),
+                                                                 std::memory_order_relaxed);
+}
+
+// HINTERLAND_STAT_DIR if set, else /dev/shm/hinterland-UID. Written into `path` (at least 256 bytes).
+void statistics_directory(char* path, std::size_t size);
+
+// When the process was started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 when there is none.
+std::uint64_t process_start_ticks(pid_t pid);
+
+// Creates the shared page of this process (directory mode 0700, file PID mode 0600) and makes it current; what was
+// counted so far is carried over. On failure the private page stays in use. Not thread-safe: call at start and in a
+// forked child before other threads run (it then starts with the gauges of its parent, and counters of zero). A
+// file left by an earlier program of the same PID is replaced, or, with HINTERLAND_STAT_KEEP, renamed to PID.N.
+// Allocates nothing.
+int open_stat_page(const char* program);  // 0 or -errno
+// At exit: marks the end; removes the file unless HINTERLAND_STAT_KEEP is set (then `run --report` removes it).
+void close_stat_page();
+
+}  // namespace hinterland

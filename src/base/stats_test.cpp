@@ -1,0 +1,243 @@
+#include "base/stats.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/clock.hpp"
+
+namespace hinterland {
+namespace {
+
+std::uint64_t counted(const StatPage& page, Counter counter) {
+  return page.counters[static_cast<std::size_t>(counter)].load();
+}
+std::uint64_t gauge(const StatPage& page, Gauge which) { return page.gauges[static_cast<std::size_t>(which)].load(); }
+
+// Each test runs in a child of its own: the current page is the process's, and cannot be taken back.
+int in_child(const std::function<bool()>& body) {
+  pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+class StatsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/hinterland-stats-XXXXXX";
+    ASSERT_NE(mkdtemp(path), nullptr);
+    base_ = path;
+    directory_ = base_ + "/stats";
+    setenv("HINTERLAND_STAT_DIR", directory_.c_str(), 1);
+    unsetenv("HINTERLAND_STAT_KEEP");
+  }
+  void TearDown() override {
+    unsetenv("HINTERLAND_STAT_DIR");
+    unsetenv("HINTERLAND_STAT_KEEP");
+    std::filesystem::remove_all(base_);
+  }
+  std::string file_of(pid_t pid) const { return directory_ + "/" + std::to_string(pid); }
+  std::string base_, directory_;
+};
+
+TEST_F(StatsTest, CarriesOverWhatWasCountedBefore) {
+  EXPECT_EQ(in_child([&] {
+              count(Counter::faults_read, 3);
+              set_gauge(Gauge::budget_bytes, 77);
+              stat_page()->fault_latency.add(1000);
+              StatPage* before = stat_page();
+              if (open_stat_page("/usr/bin/some program") != 0) return false;
+              count(Counter::faults_read, 2);
+              const StatPage& page = *stat_page();
+              return &page != before && counted(page, Counter::faults_read) == 5 &&
+                     gauge(page, Gauge::budget_bytes) == 77 && page.fault_latency.count() == 1 &&
+                     page.pid == getpid() && page.start_time_ticks == process_start_ticks(getpid()) &&
+                     std::string(page.program) == "some program" && page.magic == StatPage::kMagic;
+            }),
+            0);
+}
+
+TEST_F(StatsTest, FileAndDirectoryArePrivateAndNoDescriptorStaysOpen) {
+  EXPECT_EQ(in_child([&] {
+              int lowest = open("/dev/null", O_RDONLY);
+              close(lowest);
+              if (open_stat_page("p") != 0) return false;
+              int after = open("/dev/null", O_RDONLY);
+              struct stat file, directory;
+              return after == lowest && stat(file_of(getpid()).c_str(), &file) == 0 &&
+                     stat(directory_.c_str(), &directory) == 0 && (file.st_mode & 0777) == 0600 &&
+                     (directory.st_mode & 0777) == 0700 && file.st_size >= static_cast<off_t>(sizeof(StatPage));
+            }),
+            0);
+}
+
+TEST_F(StatsTest, AnotherProcessSeesTheFiguresAndTheFileGoesAtTheEnd) {
+  EXPECT_EQ(in_child([&] {
+              if (open_stat_page("p") != 0) return false;
+              count(Counter::pages_in, 9);
+              std::string path = file_of(getpid());
+              int seen = in_child([&] {
+                int file = open(path.c_str(), O_RDONLY);
+                auto* page = static_cast<StatPage*>(mmap(nullptr, sizeof(StatPage), PROT_READ, MAP_SHARED, file, 0));
+                return counted(*page, Counter::pages_in) == 9 && page->ended_ns == 0;
+              });
+              close_stat_page();
+              return seen == 0 && stat_page()->ended_ns != 0 && access(path.c_str(), F_OK) != 0;
+            }),
+            0);
+}
+
+TEST_F(StatsTest, ForkedChildStartsAtZeroWithItsOwnFile) {
+  EXPECT_EQ(in_child([&] {
+              if (open_stat_page("parent") != 0) return false;
+              count(Counter::pages_out, 4);
+              set_gauge(Gauge::resident_bytes, 4096);
+              stat_page()->fetch_latency.add(5);
+              int child = in_child([&] {
+                if (open_stat_page("child") != 0) return false;
+                bool fresh = counted(*stat_page(), Counter::pages_out) == 0 &&
+                             stat_page()->fetch_latency.count() == 0 &&
+                             gauge(*stat_page(), Gauge::resident_bytes) == 4096 && stat_page()->pid == getpid();
+                count(Counter::pages_out, 100);
+                bool file_there = access(file_of(getpid()).c_str(), F_OK) == 0;
+                close_stat_page();
+                return fresh && file_there;
+              });
+              return child == 0 && counted(*stat_page(), Counter::pages_out) == 4 && stat_page()->pid == getpid();
+            }),
+            0);
+}
+
+TEST_F(StatsTest, ForkedChildWithoutAPageLeavesTheParentsFile) {
+  EXPECT_EQ(in_child([&] {
+              if (open_stat_page("parent") != 0) return false;
+              int child = in_child([] {
+                close_stat_page();
+                return true;
+              });
+              return child == 0 && stat_page()->ended_ns == 0 && access(file_of(getpid()).c_str(), F_OK) == 0;
+            }),
+            0);
+}
+
+TEST_F(StatsTest, FileOfAnEarlierProgramWithThisPidIsReplaced) {
+  EXPECT_EQ(in_child([&] {
+              if (open_stat_page("first") != 0) return false;
+              StatPage* first = stat_page();
+              if (open_stat_page("second") != 0) return false;
+              return stat_page() != first && std::string(stat_page()->program) == "second" &&
+                     access((file_of(getpid()) + ".1").c_str(), F_OK) != 0;
+            }),
+            0);
+}
+
+TEST_F(StatsTest, KeepRenamesTheEarlierProgramsFileAndLeavesOursAtTheEnd) {
+  setenv("HINTERLAND_STAT_KEEP", "1", 1);
+  EXPECT_EQ(in_child([&] {
+              for (int i = 0; i < 3; ++i)
+                if (open_stat_page("program") != 0) return false;
+              close_stat_page();
+              std::string path = file_of(getpid());
+              return access((path + ".1").c_str(), F_OK) == 0 && access((path + ".2").c_str(), F_OK) == 0 &&
+                     access(path.c_str(), F_OK) == 0;
+            }),
+            0);
+}
+
+TEST_F(StatsTest, UnwritablePlaceFallsBackToAPrivatePage) {
+  setenv("HINTERLAND_STAT_DIR", "/proc/hinterland", 1);
+  EXPECT_EQ(in_child([] {
+              count(Counter::forks, 1);
+              if (open_stat_page("p") >= 0) return false;
+              count(Counter::forks, 1);
+              return counted(*stat_page(), Counter::forks) == 2;
+            }),
+            0);
+}
+
+TEST_F(StatsTest, ChildThatCannotOpenOneDoesNotCountIntoItsParents) {
+  EXPECT_EQ(in_child([&] {
+              if (open_stat_page("parent") != 0) return false;
+              set_gauge(Gauge::far_bytes, 8);
+              int child = in_child([&] {
+                // Its environment is not looked at: it may be in far memory. So the directory itself goes bad.
+                setenv("HINTERLAND_STAT_DIR", base_.c_str(), 1);
+                if (chmod(directory_.c_str(), 0777) != 0 || open_stat_page("child") >= 0) return false;
+                count(Counter::pages_in, 7);
+                return counted(*stat_page(), Counter::pages_in) == 7 && gauge(*stat_page(), Gauge::far_bytes) == 8;
+              });
+              return child == 0 && counted(*stat_page(), Counter::pages_in) == 0;
+            }),
+            0);
+}
+
+TEST_F(StatsTest, RefusesADirectoryThatOthersMayWrite) {
+  ASSERT_EQ(mkdir(directory_.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+  EXPECT_EQ(in_child([] { return open_stat_page("p") == -EPERM; }), 0);
+  if (geteuid() != 0) GTEST_SKIP() << "another user's directory: needs root to make one";
+  ASSERT_EQ(chmod(directory_.c_str(), 0700), 0);
+  ASSERT_EQ(chown(directory_.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(in_child([] { return open_stat_page("p") == -EPERM; }), 0);
+}
+
+TEST_F(StatsTest, RefusesASymbolicLink) {
+  ASSERT_EQ(symlink("/tmp", directory_.c_str()), 0);
+  EXPECT_EQ(in_child([] { return open_stat_page("p") < 0; }), 0);
+}
+
+TEST(StatNames, FollowTheList) {
+  EXPECT_STREQ(kCounterNames[static_cast<std::size_t>(Counter::faults_first_touch)].name, "faults_first_touch");
+  EXPECT_STREQ(kCounterNames.back().name, "forks");
+  EXPECT_STREQ(kGaugeNames[static_cast<std::size_t>(Gauge::managed)].name, "managed");
+  for (const StatName& name : kCounterNames) EXPECT_STRNE(name.help, "");
+}
+
+TEST(ProcessStartTicks, TellsProcessesApart) {
+  EXPECT_GT(process_start_ticks(getpid()), 0u);
+  EXPECT_EQ(process_start_ticks(getpid()), process_start_ticks(getpid()));
+  EXPECT_EQ(process_start_ticks(0x7ffffff0), 0u);
+}
+
+TEST(LatencyHistogram, EveryValueLiesInItsBucket) {
+  std::size_t previous = 0;
+  for (std::uint64_t ns = 1; ns < 60'000'000'000u; ns += 1 + ns / 50) {
+    std::size_t bucket = LatencyHistogram::bucket_of(ns);
+    EXPECT_GE(bucket, previous);
+    EXPECT_LT(ns, LatencyHistogram::upper_edge_ns(bucket));
+    std::uint64_t lower_ns = bucket > 0 ? LatencyHistogram::upper_edge_ns(bucket - 1) : 0;
+    EXPECT_GE(ns, lower_ns);
+    previous = bucket;
+  }
+  EXPECT_EQ(LatencyHistogram::bucket_of(~0ull), LatencyHistogram::kBuckets - 1);
+}
+
+TEST(LatencyHistogram, Percentiles) {
+  LatencyHistogram histogram;
+  EXPECT_EQ(histogram.percentile_ns(0.5), 0u);
+  for (int i = 0; i < 99; ++i) histogram.add(1000);
+  histogram.add(1'000'000);
+  EXPECT_EQ(histogram.count(), 100u);
+  EXPECT_EQ(histogram.percentile_ns(0.5), LatencyHistogram::upper_edge_ns(LatencyHistogram::bucket_of(1000)));
+  EXPECT_EQ(histogram.percentile_ns(0.99), histogram.percentile_ns(0.5));
+  EXPECT_EQ(histogram.percentile_ns(1.0), LatencyHistogram::upper_edge_ns(LatencyHistogram::bucket_of(1'000'000)));
+  LatencyHistogram sum;
+  sum.merge(histogram);
+  sum.merge(histogram);
+  EXPECT_EQ(sum.count(), 200u);
+  sum.clear();
+  EXPECT_EQ(sum.count(), 0u);
+}
+
+}  // namespace
+}  // namespace hinterland
