@@ -1,0 +1,92 @@
+// The one contract through which we talk to Linux about the program's memory. `real_kernel()` is Linux;
+// `FakeKernel` (fake_kernel.hpp) is a model of it for tests of the page machine.
+//
+// Every call that can fail returns 0 (or a count) or -errno. None allocates, none throws, all are thread-safe.
+// Addresses and lengths are multiples of kPageSize.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace hinterland {
+
+// What this kernel and these privileges allow. DESIGN.md 6, FACTS.md 1.
+struct KernelFeatures {
+  bool kernel_faults = false;     // faults taken inside system calls are delivered, not only those of user code
+  bool write_protect = false;     // UFFD write-protect on anonymous memory (5.7)
+  bool exact_address = false;     // 5.18
+  bool thread_id = false;         // messages name the faulting thread (4.14)
+  bool poison = false;            // UFFDIO_POISON (6.6)
+  bool move = false;              // UFFDIO_MOVE (6.8)
+  bool vectored_discard = false;  // process_madvise(DONTNEED) on oneself (6.13)
+};
+
+struct FaultMessage {
+  std::uintptr_t address;   // page-aligned
+  std::uint32_t thread_id;  // 0 when unknown
+  bool write;               // the access was a write
+  bool write_protect;       // the page is there, but protected
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // Opens the fault descriptor, after probing what it can do. Again in a forked child: the old one is the parent's.
+  virtual Status open() = 0;
+  virtual const KernelFeatures& features() const = 0;
+  // Where messages are read from (for poll), or -1.
+  virtual int fault_descriptor() const = 0;
+  // Descriptors that the program must not close; returns how many are written.
+  virtual std::size_t descriptors(int* out, std::size_t max) const = 0;
+
+  // Faults in [address, length) are delivered from now on; pages already there stay.
+  virtual int register_range(std::uintptr_t address, std::size_t length) = 0;
+  virtual int unregister_range(std::uintptr_t address, std::size_t length) = 0;
+
+  // Reads waiting messages (from one thread at a time); blocks while there are none if `block`. Count, 0 when none,
+  // or -errno (-EINTR included).
+  virtual int read_faults(std::span<FaultMessage> messages, bool block) = 0;
+
+  // Maps fresh pages filled from `source` (any memory), at once and atomically, and wakes who waits for them.
+  // protect: clean, so that the first write faults. Returns bytes done (maybe short), -EEXIST when the first page
+  // is there already, -ENOENT when no registered mapping is there.
+  virtual std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) = 0;
+  // The same with the shared zero page (read faults on untouched memory; a write then needs no message).
+  virtual std::int64_t zero(std::uintptr_t target, std::size_t length) = 0;
+  // Moves pages that are present and exclusive from `source` to the empty registered range `target`. Atomic per
+  // page against the program's writes. Bytes done, -EBUSY (shared or pinned), -ENOENT, -EINVAL (protection differs).
+  // Protection state is not carried over: the pages arrive writable.
+  virtual std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) = 0;
+  virtual int write_protect(std::uintptr_t address, std::size_t length, bool protect) = 0;
+  // Lets those who wait for a page in the range look again.
+  virtual int wake(std::uintptr_t address, std::size_t length) = 0;
+  // Touching the pages raises SIGBUS from now on. Falls back to a mapping without a file behind it.
+  virtual int poison(std::uintptr_t address, std::size_t length) = 0;
+
+  // Drops the pages of many ranges with as few flushes as possible. Ranges are ascending and disjoint.
+  virtual int discard(std::span<const iovec> ranges) = 0;
+
+  // Bit i of `bits`: page i of the range is mapped (or swapped) now. Cheap for one page that is there; else it costs
+  // opening a /proc file: not for hot paths.
+  virtual int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) = 0;
+  // Makes a present page exclusive to this process again (after a fork) without changing its bytes. -errno when it
+  // may not be written.
+  virtual int make_exclusive(std::uintptr_t address) = 0;
+  // Reads pages whatever their protection. Bytes done or -errno.
+  virtual std::int64_t read_memory(void* target, std::uintptr_t source, std::size_t length) = 0;
+
+  // Anonymous bytes resident now (RssAnon).
+  virtual std::uint64_t resident_anonymous_bytes() = 0;
+};
+
+// Linux. One object a process; `open()` must succeed before the rest is used.
+Kernel& real_kernel();
+
+}  // namespace hinterland

@@ -1,0 +1,274 @@
+// Linux behind the kernel contract: userfaultfd, process_madvise, /proc/self.
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "kernel/kernel.hpp"
+#include "kernel/probe.hpp"
+#include "kernel/userfaultfd_abi.hpp"
+
+namespace hinterland {
+namespace {
+
+// The program's own low descriptors stay where it expects them, and loops that close "3 to 255" do not meet ours.
+int move_high(int descriptor) {
+  int high = fcntl(descriptor, F_DUPFD_CLOEXEC, 900);
+  if (high < 0) return descriptor;
+  close(descriptor);
+  return high;
+}
+
+std::int64_t result_of(int status, std::int64_t done) {
+  if (status == 0) return done;
+  int error = errno;
+  return done > 0 ? done : -error;  // part of the range was done before the failure
+}
+
+class RealKernel final : public Kernel {
+ public:
+  Status open() override;
+  const KernelFeatures& features() const override { return features_; }
+  int fault_descriptor() const override { return fault_fd_; }
+  std::size_t descriptors(int* out, std::size_t max) const override;
+
+  int register_range(std::uintptr_t address, std::size_t length) override;
+  int unregister_range(std::uintptr_t address, std::size_t length) override;
+  int read_faults(std::span<FaultMessage> messages, bool block) override;
+  std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) override;
+  std::int64_t zero(std::uintptr_t target, std::size_t length) override;
+  std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override;
+  int write_protect(std::uintptr_t address, std::size_t length, bool protect) override;
+  int wake(std::uintptr_t address, std::size_t length) override;
+  int poison(std::uintptr_t address, std::size_t length) override;
+  int discard(std::span<const iovec> ranges) override;
+  int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) override;
+  int make_exclusive(std::uintptr_t address) override;
+  std::int64_t read_memory(void* target, std::uintptr_t source, std::size_t length) override;
+  std::uint64_t resident_anonymous_bytes() override;
+
+ private:
+  void set_blocking(bool block);
+  int discard_one_by_one(std::span<const iovec> ranges);
+
+  KernelFeatures features_;
+  int fault_fd_ = -1;
+  int self_fd_ = -1;  // pidfd of this process, or abi::kPidfdSelfThreadGroup
+  bool blocking_ = true;
+};
+
+Status RealKernel::open() {
+  // In a forked child the inherited descriptor is the parent's: only the child's copy of the number is closed.
+  if (fault_fd_ >= 0) close(fault_fd_);
+  if (self_fd_ >= 0) close(self_fd_);
+  fault_fd_ = self_fd_ = -1;
+  blocking_ = true;
+
+  Result<ProbedDescriptor> opened = open_fault_descriptor();
+  if (!opened) return std::unexpected(opened.error());
+  fault_fd_ = move_high(opened->descriptor);
+  features_ = opened->features;
+
+  self_fd_ = pidfd_for_self_advice();
+  if (self_fd_ >= 0) self_fd_ = move_high(self_fd_);
+  features_.vectored_discard = self_fd_ != -1;
+  return {};
+}
+
+std::size_t RealKernel::descriptors(int* out, std::size_t max) const {
+  std::size_t count = 0;
+  if (fault_fd_ >= 0 && count < max) out[count++] = fault_fd_;
+  if (self_fd_ >= 0 && count < max) out[count++] = self_fd_;
+  return count;
+}
+
+int RealKernel::register_range(std::uintptr_t address, std::size_t length) {
+  uffdio_register request{};
+  request.range = {address, length};
+  request.mode = UFFDIO_REGISTER_MODE_MISSING | (features_.write_protect ? UFFDIO_REGISTER_MODE_WP : 0);
+  return ioctl(fault_fd_, UFFDIO_REGISTER, &request) == 0 ? 0 : -errno;
+}
+
+int RealKernel::unregister_range(std::uintptr_t address, std::size_t length) {
+  uffdio_range range{address, length};
+  return ioctl(fault_fd_, UFFDIO_UNREGISTER, &range) == 0 ? 0 : -errno;
+}
+
+// poll() on a blocking userfaultfd reports an error, and a non-blocking one cannot sleep in read(): so the mode
+// follows the use. Synchronous devices always block in read(), which saves a system call a fault.
+void RealKernel::set_blocking(bool block) {
+  if (blocking_ == block) return;
+  int flags = fcntl(fault_fd_, F_GETFL);
+  fcntl(fault_fd_, F_SETFL, block ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+  blocking_ = block;
+}
+
+int RealKernel::read_faults(std::span<FaultMessage> messages, bool block) {
+  set_blocking(block);
+  std::array<uffd_msg, 64> raw;
+  std::size_t wanted = std::min(messages.size(), raw.size());
+  ssize_t got = read(fault_fd_, raw.data(), wanted * sizeof(uffd_msg));
+  if (got < 0) return errno == EAGAIN ? 0 : -errno;
+  int count = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(uffd_msg); ++i) {
+    if (raw[i].event != UFFD_EVENT_PAGEFAULT) continue;
+    const auto& fault = raw[i].arg.pagefault;
+    messages[static_cast<std::size_t>(count++)] = {page_floor(fault.address), fault.feat.ptid,
+                                                   (fault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0,
+                                                   (fault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};
+  }
+  return count;
+}
+
+std::int64_t RealKernel::copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) {
+  uffdio_copy request{};
+  request.dst = target;
+  request.src = reinterpret_cast<std::uintptr_t>(source);
+  request.len = length;
+  request.mode = protect && features_.write_protect ? UFFDIO_COPY_MODE_WP : 0;
+  int status = ioctl(fault_fd_, UFFDIO_COPY, &request);
+  return result_of(status, request.copy);
+}
+
+std::int64_t RealKernel::zero(std::uintptr_t target, std::size_t length) {
+  uffdio_zeropage request{};
+  request.range = {target, length};
+  int status = ioctl(fault_fd_, UFFDIO_ZEROPAGE, &request);
+  return result_of(status, request.zeropage);
+}
+
+std::int64_t RealKernel::move(std::uintptr_t target, std::uintptr_t source, std::size_t length) {
+  abi::uffdio_move request{};
+  request.dst = target;
+  request.src = source;
+  request.len = length;
+  int status = ioctl(fault_fd_, abi::kIoctlMove, &request);
+  return result_of(status, request.move);
+}
+
+int RealKernel::write_protect(std::uintptr_t address, std::size_t length, bool protect) {
+  uffdio_writeprotect request{};
+  request.range = {address, length};
+  request.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : 0;
+  return ioctl(fault_fd_, UFFDIO_WRITEPROTECT, &request) == 0 ? 0 : -errno;
+}
+
+int RealKernel::wake(std::uintptr_t address, std::size_t length) {
+  uffdio_range range{address, length};
+  return ioctl(fault_fd_, UFFDIO_WAKE, &range) == 0 ? 0 : -errno;
+}
+
+int RealKernel::poison(std::uintptr_t address, std::size_t length) {
+  if (features_.poison) {
+    abi::uffdio_poison request{};
+    request.range = {address, length};
+    if (ioctl(fault_fd_, abi::kIoctlPoison, &request) == 0) return 0;
+    if (errno != EINVAL) return -errno;
+  }
+  // Before 6.6: a mapping of an empty file raises SIGBUS just as well.
+  int empty = memfd_create("hinterland-lost", MFD_CLOEXEC);
+  if (empty < 0) return -errno;
+  void* mapped =
+      mmap(reinterpret_cast<void*>(address), length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0);
+  int error = mapped == MAP_FAILED ? -errno : 0;
+  close(empty);
+  if (error == 0) wake(address, length);
+  return error;
+}
+
+int RealKernel::discard_one_by_one(std::span<const iovec> ranges) {
+  int error = 0;
+  for (const iovec& range : ranges)
+    if (madvise(range.iov_base, range.iov_len, MADV_DONTNEED) != 0) error = -errno;
+  return error;
+}
+
+int RealKernel::discard(std::span<const iovec> ranges) {
+  constexpr std::size_t kRangesMax = 1024;  // UIO_MAXIOV
+  if (self_fd_ == -1 || ranges.size() == 1) return discard_one_by_one(ranges);
+  while (!ranges.empty()) {
+    std::span<const iovec> part = ranges.first(std::min(ranges.size(), kRangesMax));
+    std::size_t bytes = 0;
+    for (const iovec& range : part) bytes += range.iov_len;
+    long done = syscall(SYS_process_madvise, self_fd_, part.data(), part.size(), MADV_DONTNEED, 0);
+    // Stopped half-way (a hole, a signal): dropping a range twice is harmless.
+    if (done < 0 || static_cast<std::size_t>(done) != bytes)
+      if (int error = discard_one_by_one(part); error != 0) return error;
+    ranges = ranges.subspan(part.size());
+  }
+  return 0;
+}
+
+int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) {
+  // mincore answers "yes" surely and cheaply; its "no" may also mean swapped.
+  if (unsigned char there = 0;
+      pages == 1 && syscall(SYS_mincore, address, kPageSize, &there) == 0 && (there & 1) != 0) {
+    bits[0] = 1;
+    return 0;
+  }
+  int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pagemap < 0) return -errno;
+  std::fill(bits.begin(), bits.end(), 0);
+  std::array<std::uint64_t, 512> entries;
+  int error = 0;
+  for (std::size_t at = 0; at < pages && error == 0;) {
+    std::size_t wanted = std::min(entries.size(), pages - at) * sizeof(std::uint64_t);
+    off_t offset = static_cast<off_t>(((address >> kPageShift) + at) * sizeof(std::uint64_t));
+    ssize_t got = pread(pagemap, entries.data(), wanted, offset);
+    if (got <= 0) {
+      error = got < 0 ? -errno : -EIO;
+      break;
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(std::uint64_t); ++i, ++at)
+      if ((entries[i] & (abi::kPagemapPresent | abi::kPagemapSwapped)) != 0) bits[at / 64] |= 1ull << (at % 64);
+  }
+  close(pagemap);
+  return error;
+}
+
+int RealKernel::make_exclusive(std::uintptr_t address) {
+  // A write fault without a write breaks the sharing. Not an access of ours: the program may make the page read-only
+  // or unmap it at this moment, and that must be an error here, not a signal. (5.14; pages are shared only where MOVE
+  // says so, which is younger.)
+  return syscall(SYS_madvise, address, kPageSize, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+}
+
+std::int64_t RealKernel::read_memory(void* target, std::uintptr_t source, std::size_t length) {
+  int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  if (memory < 0) return -errno;
+  ssize_t got = pread(memory, target, length, static_cast<off_t>(source));
+  std::int64_t result = got < 0 ? -errno : got;
+  close(memory);
+  return result;
+}
+
+std::uint64_t RealKernel::resident_anonymous_bytes() {
+  int statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (statm < 0) return 0;
+  char text[128];
+  ssize_t got = read(statm, text, sizeof text - 1);
+  close(statm);
+  if (got <= 0) return 0;
+  text[got] = '\0';
+  unsigned long long total = 0, resident = 0, shared = 0;
+  if (std::sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || resident < shared) return 0;
+  return bytes_of_pages(resident - shared);
+}
+
+}  // namespace
+
+Kernel& real_kernel() {
+  // Never destroyed: faults are served until the process is gone.
+  alignas(RealKernel) static char storage[sizeof(RealKernel)];
+  static RealKernel* kernel = new (storage) RealKernel;
+  return *kernel;
+}
+
+}  // namespace hinterland
