@@ -1,0 +1,120 @@
+// Far devices behind one contract: where far memory is (DESIGN.md 6). Every device passes the shared conformance
+// suite in conformance_test.hpp.
+//
+// Space is taken in slabs of kSlabPages pages. A page in a slab is written once after it was allocated or
+// discarded, and then read any number of times: the paging room never overwrites a live page, so devices need no
+// ordering between requests on the same page.
+//
+// Requests go through channels. A channel belongs to one thread at a time and needs no locks; a device may have many.
+// Failure is a value: an errno in the completion, or from the call. Nothing here throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace hinterland::far {
+
+inline constexpr std::uint32_t kSlabPages = 4096;  // 16 MiB: one round trip a slab is then negligible
+inline constexpr std::size_t kSlabBytes = bytes_of_pages(kSlabPages);
+
+// A page on a device: slab number (device-wide, dense from 0) * kSlabPages + page in the slab. 40 bits.
+struct FarPage {
+  std::uint64_t value = 0;
+  constexpr std::uint32_t slab() const { return static_cast<std::uint32_t>(value / kSlabPages); }
+  constexpr std::uint32_t page_in_slab() const { return static_cast<std::uint32_t>(value % kSlabPages); }
+  friend constexpr auto operator<=>(FarPage, FarPage) = default;
+};
+
+struct DeviceInfo {
+  std::string url;                     // as a user would write it, without secrets
+  std::uint64_t capacity_bytes = 0;    // 0: not limited
+  std::uint32_t best_batch_pages = 1;  // requests that are worth submitting together
+  std::uint32_t in_flight_max = 64;    // requests one channel takes before it must be polled
+  bool synchronous = false;            // submit() completes everything before it returns; event_descriptor() is -1
+  bool direct = false;                 // direct_page() gives memory that can be copied from
+};
+
+struct DeviceUsage {
+  std::uint64_t used_bytes = 0;    // pages written and not discarded
+  std::uint64_t stored_bytes = 0;  // what they really take (compression)
+};
+
+enum class Operation : std::uint8_t { read, write };
+
+struct Request {
+  Operation operation;
+  FarPage page;
+  void* buffer;       // kPageSize bytes of local memory; must stay valid until the completion
+  std::uint64_t tag;  // given back in the completion
+};
+
+struct Completion {
+  std::uint64_t tag;
+  int error;  // 0, or errno: EIO, EBADMSG (checksum), ENOSPC, ETIMEDOUT, ECONNRESET, ...
+};
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  // Takes requests in order; returns how many it took (0 when full: poll first) or -errno when the device is lost.
+  // Never blocks. A request taken always completes, also when the device is lost (with its error).
+  virtual int submit(std::span<const Request> requests) = 0;
+  // Gathers completions, in any order; drives transfers that need driving. Never blocks. Returns how many.
+  virtual int poll(std::span<Completion> completions) = 0;
+  // Sleeps until poll() may find something, at most timeout_ns. Spins first where that pays.
+  virtual void wait(std::uint64_t timeout_ns) = 0;
+  // A descriptor that becomes readable when poll() may find something; -1 for synchronous devices. May change
+  // after a reconnect: ask again before each sleep.
+  virtual int event_descriptor() const = 0;
+  virtual std::uint32_t in_flight() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  virtual DeviceUsage usage() const = 0;
+
+  // Thread-safe; may block for one round trip. ENOSPC when full. Slab numbers of released slabs are used again.
+  virtual Result<std::uint32_t> allocate_slab() = 0;
+  virtual void release_slab(std::uint32_t slab) = 0;
+  // The contents of these pages are no longer needed: space goes back at once. May be lazy only within a slab that
+  // stays allocated and only where telling the device costs a system call or a message a page.
+  virtual void discard(std::span<const FarPage> pages) = 0;
+
+  virtual Result<std::unique_ptr<Channel>> open_channel() = 0;
+
+  // Memory of a written page, readable until it is discarded; nullptr unless info().direct.
+  virtual const void* direct_page(FarPage) const { return nullptr; }
+
+  // In a forked child, before anything else: parent and child share the slabs (slots are counted by Space); the
+  // device makes its connections and locks its own. Channels of the parent are dropped without being used.
+  virtual Status after_fork_in_child() = 0;
+
+  // 0 while the device works; else the errno for which it was given up. Then every request fails at once.
+  virtual int lost() const { return 0; }
+
+  // Descriptors that the program must not close: writes at most `max` of them, returns how many. Thread-safe. Numbers
+  // stay the same over reconnects; they change when channels come and go, and in after_fork_in_child().
+  virtual std::size_t descriptors(int* out, std::size_t max) const {
+    static_cast<void>(out), static_cast<void>(max);
+    return 0;
+  }
+};
+
+struct DeviceSettings {
+  std::string key_file;                      // pre-shared key for tcp:, "" for none
+  std::uint64_t timeout_ns = 5'000'000'000;  // a server silent for longer is gone
+};
+
+// Opens the device that `url` names: mem:, zmem:[lz4|zstd], file:PATH[?size=], tcp://HOST:PORT,
+// sim:latency=5us,bandwidth=100Gbps,inner=URL. Errors name the scheme and the nearest valid one.
+Result<std::unique_ptr<Device>> open_device(const std::string& url, const DeviceSettings& settings);
+
+}  // namespace hinterland::far

@@ -1,0 +1,16 @@
+// file: far memory in a file or on a block device, through io_uring where that is permitted, else by pread and
+// pwrite.
+//
+// The checksum of each page stays in memory (shared with forked children) and is verified when the page is read.
+#pragma once
+
+#include <memory>
+
+#include "far/device.hpp"
+#include "far/file_target.hpp"
+
+namespace hinterland::far {
+
+Result<std::unique_ptr<Device>> open_file_device(const FileSettings& settings);
+
+}  // namespace hinterland::far

@@ -1,0 +1,210 @@
+// A server for tests of the client that lies on demand: blocking, one thread a connection, memory in a map.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "far/tcp/handshake.hpp"
+#include "far/tcp/socket.hpp"
+
+namespace hinterland::far::testing {
+
+enum class Lie {
+  none,
+  rubbish,       // random bytes instead of a reply
+  wrong_id,      // a reply to what was not asked
+  wrong_length,  // a header that announces another length
+  wrong_pages,   // a reply that says it is for other pages
+  wrong_type,    // the reply to a write for a read
+  bad_content,   // a bit flipped in the first page
+  silence,       // no reply
+  hang_up,       // closes instead of replying
+  half_a_reply,  // closes in the middle of the pages
+  backwards,     // not a lie: replies in reverse order (two at a time)
+  same_slab,     // gives out slab 0 again and again
+};
+
+class FakeServer {
+ public:
+  FakeServer() {
+    auto endpoints = resolve("127.0.0.1", 0, true);
+    Endpoint& endpoint = endpoints->front();
+    listener_ = ::socket(endpoint.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ::bind(listener_, reinterpret_cast<sockaddr*>(&endpoint.address), endpoint.length);
+    ::listen(listener_, 16);
+    endpoint.length = sizeof endpoint.address;
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length);
+    port_ = endpoint.port();
+    acceptor_ = std::thread([this] { accept_loop(); });
+  }
+  ~FakeServer() {
+    stopping_ = true;
+    acceptor_.join();
+    for (std::thread& thread : conversations_) thread.join();
+    ::close(listener_);
+  }
+  std::uint16_t port() const { return port_; }
+
+  // Lies in the next `times` replies to reads (slab_allocate for same_slab).
+  void lie(Lie lie, int times) {
+    times_ = times;
+    lie_ = lie;
+  }
+  std::atomic<bool> forget_sessions{false};
+  std::atomic<int> connections{0};
+
+ private:
+  using Page = std::array<std::byte, kPageSize>;
+
+  void accept_loop() {
+    while (!stopping_) {
+      pollfd waiting{listener_, POLLIN, 0};
+      if (::poll(&waiting, 1, 10) <= 0) continue;
+      int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd < 0) continue;
+      set_stream_options(fd);
+      ++connections;
+      conversations_.emplace_back([this, fd] {
+        converse(fd);
+        ::close(fd);
+      });
+    }
+  }
+  bool read_all(int fd, std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+      pollfd waiting{fd, POLLIN, 0};
+      if (stopping_) return false;
+      if (::poll(&waiting, 1, 10) <= 0) continue;
+      ssize_t n = ::recv(fd, bytes.data(), bytes.size(), 0);
+      if (n <= 0) return false;
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+    return true;
+  }
+  static void send_all(int fd, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n <= 0) return;
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+  }
+  void converse(int fd) {
+    SecretKey none;
+    wire::ServerHandshake handshake;
+    handshake.start(none);
+    std::vector<std::byte> hello(sizeof(wire::ClientHello));
+    if (!read_all(fd, hello)) return;
+    std::copy(hello.begin(), hello.end(), handshake.input().begin());
+    if (handshake.received(hello.size()) != wire::Step::done) return;
+    send_all(fd, handshake.output());
+    std::vector<std::byte> held_back;
+    wire::Header request;
+    while (read_all(fd, std::as_writable_bytes(std::span(&request, 1)))) {
+      std::vector<std::byte> body(request.length);
+      if (!read_all(fd, body)) return;
+      std::vector<std::byte> reply = answer(request, body);
+      bool is_read = request.type == static_cast<std::uint16_t>(wire::Type::read);
+      Lie lie = is_read && times_ > 0 ? lie_.load() : Lie::none;
+      if (lie != Lie::none) {
+        --times_;
+        if (!tell(fd, lie, reply, held_back)) return;
+      }
+      send_all(fd, reply);
+      if (lie != Lie::backwards && !held_back.empty()) {
+        send_all(fd, held_back);
+        held_back.clear();
+      }
+    }
+  }
+  // Turns the reply into a lie. False: hang up.
+  bool tell(int fd, Lie lie, std::vector<std::byte>& reply, std::vector<std::byte>& held_back) {
+    wire::Header header;
+    std::memcpy(&header, reply.data(), sizeof header);
+    switch (lie) {
+      case Lie::rubbish:
+        for (std::size_t i = 0; i < reply.size(); ++i) reply[i] = static_cast<std::byte>(i * 37 + 11);
+        return true;
+      case Lie::wrong_id:
+        header.id = header.id + 1;
+        break;
+      case Lie::wrong_length:
+        header.length = header.length + 4096;
+        break;
+      case Lie::wrong_pages:
+        header.stamp = header.stamp + 1;
+        break;
+      case Lie::wrong_type:
+        header.type = static_cast<std::uint16_t>(wire::Type::write) | wire::kReplyBit;
+        break;
+      case Lie::bad_content:
+        reply[sizeof header + 1234] ^= std::byte{4};
+        return true;
+      case Lie::silence:
+        reply.clear();
+        return true;
+      case Lie::hang_up:
+        return false;
+      case Lie::half_a_reply:
+        send_all(fd, std::span(reply).first(reply.size() / 2));
+        return false;
+      case Lie::backwards:
+        reply.insert(reply.end(), held_back.begin(), held_back.end());
+        held_back.swap(reply);
+        reply.clear();
+        return true;
+      case Lie::none:
+      case Lie::same_slab:
+        return true;
+    }
+    std::memcpy(reply.data(), &header, sizeof header);
+    return true;
+  }
+  std::vector<std::byte> answer(const wire::Header& request, std::span<const std::byte> body) {
+    std::lock_guard lock(mutex_);
+    wire::Header header = make_reply(request, wire::Code::ok);
+    std::vector<std::byte> reply;
+    auto put = [&](std::span<const std::byte> bytes) { reply.insert(reply.end(), bytes.begin(), bytes.end()); };
+    wire::Type type{static_cast<std::uint16_t>(request.type)};
+    std::span pages(reinterpret_cast<const wire::PageNumber*>(body.data()), request.count);
+    if (type == wire::Type::read || type == wire::Type::write) header.stamp = echo_of(pages);
+    if (type == wire::Type::session_join && forget_sessions)
+      header = make_reply(request, wire::Code::session_unknown);
+    if (type == wire::Type::slab_allocate) header.slab = lie_ == Lie::same_slab ? 0u : slabs_++;
+    put(wire::bytes_of(header));
+    if (header.status != 0) return reply;
+    if (type == wire::Type::session_open || type == wire::Type::session_join) {
+      wire::SessionReply session{};
+      session.slabs_max = 8;
+      session.slab_pages = kSlabPages;
+      session.page_bytes = static_cast<std::uint32_t>(kPageSize);
+      put(wire::bytes_of(session));
+    }
+    for (std::size_t i = 0; i < request.count; ++i) {
+      if (type == wire::Type::read) put(pages_[pages[i]]);
+      if (type == wire::Type::write)
+        std::memcpy(pages_[pages[i]].data(), body.data() + pages.size_bytes() + i * kPageSize, kPageSize);
+    }
+    return reply;
+  }
+
+  int listener_ = -1;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<Lie> lie_{Lie::none};
+  std::atomic<int> times_{0};
+  std::mutex mutex_;
+  std::map<std::uint64_t, Page> pages_;
+  std::uint32_t slabs_ = 0;
+  std::thread acceptor_;
+  std::vector<std::thread> conversations_;  // of the acceptor, and of the destructor after it
+};
+
+}  // namespace hinterland::far::testing

@@ -1,0 +1,44 @@
+// TCP sockets as both sides use them: non-blocking, close-on-exec, without SIGPIPE. Failure is -errno.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace hinterland::far {
+
+struct Endpoint {
+  sockaddr_storage address{};
+  socklen_t length = 0;
+  int family() const { return address.ss_family; }
+  bool is_loopback() const;
+  std::uint16_t port() const;
+};
+
+// Looks a host up (getaddrinfo: may block, allocates, may load libraries: at set-up only). At least one result.
+Result<std::vector<Endpoint>> resolve(const std::string& host, std::uint16_t port, bool to_listen);
+std::string to_string(const Endpoint& endpoint);  // 127.0.0.1:9000, [::1]:9000
+
+// Starts a connection; the socket is writable once it is there or failed (connect_error()). Descriptor or -errno.
+int start_connect(const Endpoint& endpoint);
+int connect_error(int fd);  // 0 or -errno of a started connection
+
+// TCP_NODELAY, and keep-alive so that a peer whose machine vanished is noticed within about a minute.
+void set_stream_options(int fd);
+
+// Moves a descriptor out of the way of programs that expect low numbers or close ranges: to `wanted` when it is
+// not -1 (what is there is replaced), else to the first free number from 1000 up, or leaves it where limits are low.
+int move_high(int fd, int wanted = -1);
+
+// One sendmsg/recvmsg; retried after EINTR. Bytes, 0 at the end of the stream (receive), -EAGAIN, or -errno.
+std::int64_t send_some(int fd, std::span<const iovec> parts);
+std::int64_t receive_some(int fd, std::span<const iovec> parts);
+
+}  // namespace hinterland::far

@@ -1,0 +1,163 @@
+// TcpChannel: the connection, its failures and its time limits.
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "far/tcp/tcp_channel.hpp"
+
+namespace hinterland::far {
+
+void TcpChannel::push() {
+  if (!link_.ready()) keep_connected();
+  if (link_.ready()) send();
+  check_time();
+}
+
+void TcpChannel::pump() {
+  if (gone_) return;
+  if (device_.lost() != 0) return give_up();
+  if (!link_.ready()) keep_connected();
+  if (link_.ready()) {
+    recheck_pages();
+    send();
+    while (link_.ready() && receive()) {
+    }
+    // Pages that need another look, found just now.
+    if (link_.ready() && recheck_first_ != kNone) {
+      recheck_pages();
+      send();
+    }
+  }
+  check_time();
+}
+
+void TcpChannel::keep_connected() {
+  if (!link_.starting()) {
+    // The connection broke while nothing was asked of it. If it cannot be made again, that is the end.
+    if (outbox_.empty()) return;
+    return restart();
+  }
+  int result = link_.drive();
+  if (result < 0) {
+    device_.lose(link_.failure());
+    return give_up();
+  }
+  if (result > 0) outbox_.retry_all();
+  watch_socket(link_.wants_to_write());
+}
+
+void TcpChannel::send() {
+  std::array<iovec, 256> parts;
+  while (!outbox_.all_sent()) {
+    std::size_t used = outbox_.gather(parts);
+    std::int64_t n = send_some(link_.descriptor(), std::span(parts).first(used));
+    if (n == -EAGAIN) return watch_socket(true);
+    if (n < 0) return fail(static_cast<int>(-n), "broke the connection off");
+    outbox_.advance(static_cast<std::size_t>(n));
+    progress_ns_ = now_ns();  // a slow line is not a frozen server
+  }
+  watch_socket(false);
+}
+
+bool TcpChannel::receive() {
+  std::array<iovec, wire::kPagesMax + 2> parts;
+  std::uint16_t due = kNone;
+  std::size_t used = offer(parts, &due);
+  std::int64_t n = receive_some(link_.descriptor(), std::span(parts).first(used));
+  if (n == -EAGAIN) return false;
+  if (n == 0) {
+    fail(ECONNRESET, "closed the connection");
+    return false;
+  }
+  if (n < 0) {
+    fail(static_cast<int>(-n), "broke the connection off");
+    return false;
+  }
+  std::size_t room = 0;
+  for (const iovec& part : std::span(parts).first(used)) room += part.iov_len;
+  if (!take_in(static_cast<std::size_t>(n), due)) {
+    fail(EPROTO, "sends garbage");
+    return false;
+  }
+  return static_cast<std::size_t>(n) == room;  // less: the socket is empty now
+}
+
+void TcpChannel::fail(int code, const char* what) {
+  bool retrying = link_.starting() || !outbox_.may_retry();
+  link_.drop();
+  watch_socket(false);
+  reset_reader();
+  if (outbox_.empty() && recheck_first_ == kNone) return;  // connected again when there is something to ask
+  if (retrying) {
+    device_.lose(code, what);
+    return give_up();
+  }
+  restart();
+}
+
+void TcpChannel::restart() {
+  retry_deadline_ns_ = progress_ns_ + device_.timeout_ns() + kRetryNs;
+  outbox_.retry_all();
+  device_.count_reconnect();
+  if (device_.connect(link_, wire::Type::session_join, channel_) != 0) {
+    device_.lose(link_.failure());
+    return give_up();
+  }
+  watch_socket(true);
+}
+
+void TcpChannel::give_up() {
+  link_.drop();
+  watch_socket(false);
+  reset_reader();
+  complete_everything(device_.lost());
+  gone_ = true;
+}
+
+std::uint64_t TcpChannel::deadline_ns() const {
+  bool retrying = !link_.ready() || !outbox_.may_retry();
+  return retrying ? retry_deadline_ns_ : progress_ns_ + device_.timeout_ns();
+}
+
+void TcpChannel::replied() {
+  progress_ns_ = now_ns();
+  retry_deadline_ns_ = progress_ns_ + device_.timeout_ns();
+}
+
+void TcpChannel::check_time() {
+  if (gone_) return;
+  std::uint64_t now = now_ns();
+  bool asking = !outbox_.empty() || recheck_first_ != kNone;
+  if (asking && now >= deadline_ns()) {
+    fail(ETIMEDOUT, "does not answer");
+    if (gone_) return;
+  }
+  std::uint64_t deadline = asking ? deadline_ns() : 0;
+  if (timer_ns_ == kFireAtOnce && done_count_ > 0) return;
+  // Set anew when it fired, not at each progress: a system call a time limit, not one a request.
+  if (timer_ns_ != 0 ? now >= timer_ns_ || (asking && deadline < timer_ns_) : asking) set_timer(deadline);
+}
+
+void TcpChannel::set_timer(std::uint64_t when_ns) {
+  timer_ns_ = when_ns;
+  itimerspec when{};
+  when.it_value.tv_sec = static_cast<time_t>(when_ns / 1'000'000'000u);
+  when.it_value.tv_nsec = static_cast<long>(when_ns % 1'000'000'000u);
+  ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void TcpChannel::watch_socket(bool writable) {
+  bool wanted = link_.ready() || link_.starting();
+  if (wanted == watching_ && (!wanted || writable == watching_writable_)) return;
+  epoll_event event{};
+  event.events = EPOLLIN | (writable ? static_cast<std::uint32_t>(EPOLLOUT) : 0u);
+  event.data.fd = link_.descriptor();
+  int operation = !wanted ? EPOLL_CTL_DEL : watching_ ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  ::epoll_ctl(epoll_, operation, link_.descriptor(), &event);
+  watching_ = wanted;
+  watching_writable_ = writable;
+}
+
+}  // namespace hinterland::far

@@ -1,0 +1,226 @@
+#include "far/tcp/tcp_device.hpp"
+
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "far/tcp/outbox.hpp"
+#include "far/tcp/tcp_channel.hpp"
+
+namespace hinterland::far {
+namespace {
+
+// 16 TiB: the window's limit (base/units.hpp); bounds the checksum table whatever a server claims to have.
+constexpr std::uint32_t kSlabsMax = static_cast<std::uint32_t>((std::uint64_t{16} << 40) / kSlabBytes);
+
+std::uint64_t random_name() {
+  std::uint64_t name;
+  randombytes_buf(&name, sizeof name);
+  return name;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_tcp_device(const std::string& host, std::uint16_t port,
+                                                const DeviceSettings& settings) {
+  Result<std::unique_ptr<TcpDevice>> device = TcpDevice::open(host, port, settings);
+  if (!device) return std::unexpected(device.error());
+  return std::move(*device);
+}
+
+Result<std::unique_ptr<TcpDevice>> TcpDevice::open(const std::string& host, std::uint16_t port,
+                                                   const DeviceSettings& settings) {
+  if (sodium_init() < 0) return std::unexpected(Error::make(0, "cannot initialise the crypto library"));
+  SecretKey key;
+  if (!settings.key_file.empty()) {
+    Result<SecretKey> read = read_key_file(settings.key_file);
+    if (!read) return std::unexpected(read.error());
+    key = std::move(*read);
+  }
+  Result<std::vector<Endpoint>> endpoints = resolve(host, port, false);
+  if (!endpoints) return std::unexpected(endpoints.error());
+  std::unique_ptr<TcpDevice> device(new TcpDevice(std::move(key), settings));
+  bool v6 = host.find(':') != std::string::npos;
+  device->info_.url = "tcp://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  device->info_.best_batch_pages = 32;
+  device->info_.in_flight_max = kPagesInFlightMax;
+  if (Status status = device->open_session(*endpoints); !status) return std::unexpected(status.error());
+  return device;
+}
+
+Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
+  randombytes_buf(token_.data(), token_.size());
+  control_channel_ = random_name();
+  channels_.reserve(64);
+  std::uint64_t deadline = now_ns() + timeout_ns_;
+  for (const Endpoint& endpoint : endpoints) {
+    endpoint_ = endpoint;
+    if (connect(control_, wire::Type::session_open, control_channel_) == 0 && control_.drive_until(deadline) == 0) {
+      std::uint32_t slabs = std::min<std::uint32_t>(control_.session().slabs_max, kSlabsMax);
+      Result<SharedPages> pages = SharedPages::create(slabs);
+      if (!pages) return std::unexpected(pages.error());
+      pages_ = std::move(*pages);
+      info_.capacity_bytes = std::uint64_t{slabs} * kSlabBytes;
+      return {};
+    }
+    // Another address may help only where nobody was met at this one.
+    if (control_.failure().code == EACCES || control_.failure().code == EPROTONOSUPPORT) break;
+  }
+  return std::unexpected(describe(control_.failure()));
+}
+
+int TcpDevice::connect(Link& link, wire::Type session, std::uint64_t channel) {
+  wire::SessionRequest request{token_, channel};
+  int before = link.descriptor();
+  int result = link.start(endpoint_, key_, session, request);
+  if (link.descriptor() == before) return result;
+  descriptors_.remove(before);
+  descriptors_.add(link.descriptor());
+  return result;
+}
+
+TcpDevice::~TcpDevice() {
+  LockGuard lock(control_mutex_);
+  if (!control_.ready()) return;
+  // Told of the end, the server frees the memory at once instead of waiting for us to come back.
+  wire::Header leave = wire::make_request(wire::Type::leave, 0, next_id_++);
+  iovec part{&leave, sizeof leave};
+  send_some(control_.descriptor(), {&part, 1});
+}
+
+DeviceUsage TcpDevice::usage() const {
+  std::uint64_t bytes = bytes_of_pages(pages_.used_pages());
+  return {bytes, bytes};
+}
+
+Error TcpDevice::describe(const wire::HandshakeFailure& failure) const {
+  Error error;
+  if (failure.server_version != 0)
+    error = Error::make(failure.code, "memory server %s %s (%u, this program %u)", info_.url.c_str(), failure.what,
+                        failure.server_version, wire::kVersion);
+  else
+    error = Error::make(failure.code, "memory server %s %s", info_.url.c_str(), failure.what);
+  error.remedy("%s", failure.remedy);
+  return error;
+}
+
+void TcpDevice::lose(int code, const char* what) {
+  int working = 0;
+  if (!lost_.compare_exchange_strong(working, code, std::memory_order_relaxed)) return;
+  log::info("%s; given up: the pages there cannot be had any more", describe({code, what, "", 0}).what());
+}
+
+Result<std::uint32_t> TcpDevice::allocate_slab() {
+  LockGuard lock(control_mutex_);
+  if (int error = lost(); error != 0)
+    return std::unexpected(Error::make(error, "memory server %s is lost", info_.url.c_str()));
+  auto reply = call_locked(wire::make_request(wire::Type::slab_allocate, 0, next_id_++), {});
+  if (!reply) return std::unexpected(Error::make(reply.error(), "memory server %s is lost", info_.url.c_str()));
+  wire::Code code{static_cast<std::uint32_t>(reply->status)};
+  if (code != wire::Code::ok)
+    return std::unexpected(
+        Error::make(wire::error_of(code), "memory server %s gives no more memory", info_.url.c_str())
+            .remedy("give the server more with hinterland serve --memory, or the program more with --local"));
+  if (reply->slab >= pages_.slabs_max() || !pages_.hold(reply->slab)) {
+    lose(EPROTO, "gives out memory that is in use already");
+    return std::unexpected(Error::make(EPROTO, "memory server %s is lost", info_.url.c_str()));
+  }
+  return reply->slab;
+}
+
+void TcpDevice::release_slab(std::uint32_t slab) {
+  LockGuard lock(control_mutex_);
+  if (slab >= pages_.slabs_max() || lost() != 0) return;
+  // Discards of the slab's pages need not be told any more.
+  auto gone = std::remove_if(discards_.begin(), discards_.begin() + discards_used_,
+                             [slab](FarPage page) { return page.slab() == slab; });
+  discards_used_ = static_cast<std::size_t>(gone - discards_.begin());
+  pages_.let_go(slab);
+  wire::Header request = wire::make_request(wire::Type::slab_release, 0, next_id_++);
+  request.slab = slab;
+  static_cast<void>(call_locked(request, {}));  // a failure that matters has made the device lost
+}
+
+void TcpDevice::discard(std::span<const FarPage> pages) {
+  LockGuard lock(control_mutex_);
+  for (FarPage page : pages) {
+    if (!pages_.contains(page)) continue;
+    pages_.clear(page);
+    discards_[discards_used_++] = page;
+    if (discards_used_ == kDiscardsMax) flush_discards_locked();
+  }
+}
+
+void TcpDevice::flush_discards_locked() {
+  std::uint64_t stamp = pages_.take_stamp();
+  auto end = discards_.begin() + discards_used_;
+  discards_used_ = 0;
+  // Written again since: nothing to give back (SharedPages::take_stamp says why this is enough).
+  end = std::remove_if(discards_.begin(), end, [this](FarPage page) { return pages_.checksum(page) != 0; });
+  std::sort(discards_.begin(), end);
+  end = std::unique(discards_.begin(), end);
+  std::array<wire::Run, wire::kRunsMax> runs;
+  std::size_t used = 0;
+  for (auto page = discards_.begin(); page != end; ++page) {
+    if (used > 0) {
+      wire::Run& last = runs[used - 1];
+      if (last.first + last.count == page->value && page->page_in_slab() != 0) {
+        last.count = last.count + 1;
+        continue;
+      }
+    }
+    if (used == runs.size()) {
+      send_runs_locked(runs, stamp);
+      used = 0;
+    }
+    runs[used++] = {page->value, 1u, 0u};
+  }
+  if (used > 0) send_runs_locked(std::span(runs).first(used), stamp);
+}
+
+void TcpDevice::send_runs_locked(std::span<const wire::Run> runs, std::uint64_t stamp) {
+  if (lost() != 0) return;
+  wire::Header request = wire::make_request(wire::Type::discard, static_cast<std::uint16_t>(runs.size()), next_id_++);
+  request.stamp = stamp;
+  static_cast<void>(call_locked(request, std::as_bytes(runs)));
+}
+
+Result<std::unique_ptr<Channel>> TcpDevice::open_channel() {
+  // Of a lost device, too, whose channels refuse everything: a forked child may never touch a lost page.
+  auto channel = TcpChannel::open(*this);
+  if (!channel) return std::unexpected(describe(channel.error()));
+  LockGuard lock(channels_mutex_);
+  channels_.push_back(channel->get());
+  return std::move(*channel);
+}
+
+void TcpDevice::channel_closed(TcpChannel* channel) {
+  LockGuard lock(channels_mutex_);
+  std::erase(channels_, channel);
+}
+
+Status TcpDevice::after_fork_in_child() {
+  control_mutex_.reset_after_fork();
+  channels_mutex_.reset_after_fork();
+  discards_used_ = 0;  // the parent tells them
+  descriptors_.clear();
+  // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.
+  int inherited = control_.release();
+  control_channel_ = random_name();
+  int result = 0;
+  if (lost() == 0 && (result = connect(control_, wire::Type::session_join, control_channel_)) == 0)
+    result = control_.drive_until(now_ns() + timeout_ns_);
+  if (inherited >= 0) ::close(inherited);
+  for (TcpChannel* channel : channels_) channel->abandon_after_fork();
+  channels_.clear();
+  if (result == 0) return {};
+  // Its pages are lost to the child; what is local is not.
+  lose(control_.failure());
+  return {};
+}
+
+}  // namespace hinterland::far

@@ -1,0 +1,111 @@
+// The tcp: device: far memory at a memory server (`hinterland serve`).
+//
+// A device is one session at the server: a control connection for slabs and discards, and a connection a channel.
+// Slabs live as long as any connection of the session, and a grace period longer, in which a broken connection can
+// be replaced. Forked children join the session of their parent.
+//
+// What goes wrong, and what then happens:
+// - connection lost, no answer for DeviceSettings::timeout_ns, or an answer that cannot be right: one retry over a
+//   fresh connection that resumes the session, with all unanswered requests. If that fails, too, the device is lost:
+//   the log says why (-v), and every outstanding and later request completes with an error. From the failure
+//   to the outcome it takes at most the time limit plus kRetryNs.
+// - a page whose checksum is wrong: one more read, then EBADMSG for that page.
+// - a page that was never written, or was discarded: EIO, without asking the server. Never invented zeros.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/stats.hpp"
+#include "far/descriptor_set.hpp"
+#include "far/device.hpp"
+#include "far/tcp/link.hpp"
+#include "far/tcp/shared_pages.hpp"
+
+namespace hinterland::far {
+
+// Time for the one retry, beyond the time limit. Below one second, so that the outcome is within limit plus 1 s.
+inline constexpr std::uint64_t kRetryNs = 800'000'000;
+
+// Connects, proves the key (read from settings.key_file) and opens a session. Blocks up to settings.timeout_ns.
+// The errors say which server, why, and what to do: unreachable, not one of ours, wrong version, keys that differ.
+Result<std::unique_ptr<Device>> open_tcp_device(const std::string& host, std::uint16_t port,
+                                                const DeviceSettings& settings);
+
+class TcpChannel;
+
+class TcpDevice final : public Device {
+ public:
+  static Result<std::unique_ptr<TcpDevice>> open(const std::string& host, std::uint16_t port,
+                                                 const DeviceSettings& settings);
+  ~TcpDevice() override;
+
+  const DeviceInfo& info() const override { return info_; }
+  DeviceUsage usage() const override;
+  Result<std::uint32_t> allocate_slab() override;
+  void release_slab(std::uint32_t slab) override;
+  // Lazy: pages are gathered, and told to the server kDiscardsMax at a time (one round trip).
+  void discard(std::span<const FarPage> pages) override;
+  Result<std::unique_ptr<Channel>> open_channel() override;
+  Status after_fork_in_child() override;
+  int lost() const override { return lost_.load(std::memory_order_relaxed); }
+  std::size_t descriptors(int* out, std::size_t max) const override { return descriptors_.list(out, max); }
+
+  // --- for channels -------------------------------------------------------------------------------------------
+  SharedPages& pages() { return pages_; }
+  std::uint64_t timeout_ns() const { return timeout_ns_; }
+  int connect(Link& link, wire::Type session, std::uint64_t channel);  // starts; 0 or -errno
+  // Gives the device up: the first call says why in the log. Thread-safe.
+  void lose(int code, const char* what);
+  void lose(const wire::HandshakeFailure& failure) { lose(failure.code, failure.what); }
+  void channel_closed(TcpChannel* channel);
+  void count_reconnect() {
+    reconnects_.fetch_add(1, std::memory_order_relaxed);
+    count(Counter::device_reconnects);
+  }
+
+  DescriptorSet& open_descriptors() { return descriptors_; }
+
+  std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kDiscardsMax = 512;
+  TcpDevice(SecretKey key, const DeviceSettings& settings) : key_(std::move(key)), timeout_ns_(settings.timeout_ns) {}
+  Status open_session(const std::vector<Endpoint>& endpoints);
+  Error describe(const wire::HandshakeFailure& failure) const;
+  // One request and its reply over the control connection, with one retry. The reply, or an errno (device lost).
+  std::expected<wire::Header, int> call_locked(wire::Header request, std::span<const std::byte> body);
+  int exchange_locked(const wire::Header& request, std::span<const std::byte> body, wire::Header* reply,
+                      std::uint64_t deadline_ns);
+  void flush_discards_locked();
+  void send_runs_locked(std::span<const wire::Run> runs, std::uint64_t stamp);
+
+  DeviceInfo info_;
+  SecretKey key_;
+  std::uint64_t timeout_ns_;
+  Endpoint endpoint_;
+  wire::Token token_{};
+  SharedPages pages_;
+  std::atomic<int> lost_{0};                  // relaxed: readers need only the value
+  std::atomic<std::uint64_t> reconnects_{0};  // relaxed: a figure
+
+  DescriptorSet descriptors_;  // of all connections and channels
+
+  mutable Mutex control_mutex_;
+  // Guarded by control_mutex_:
+  Link control_;
+  std::uint64_t control_channel_ = 0;
+  std::uint64_t next_id_ = 1;
+  std::array<FarPage, kDiscardsMax> discards_{};  // told to discard(), not yet to the server
+  std::size_t discards_used_ = 0;
+
+  Mutex channels_mutex_;  // never held together with control_mutex_
+  std::vector<TcpChannel*> channels_;
+};
+
+}  // namespace hinterland::far

@@ -1,0 +1,245 @@
+// The tcp: device against servers that lie, fall silent or go away.
+#include "far/tcp/tcp_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "far/tcp/fake_server.hpp"
+#include "far/test_support.hpp"
+
+namespace hinterland::far::testing {
+namespace {
+
+constexpr std::uint64_t kTimeoutNs = 300'000'000;
+constexpr std::uint64_t kOutcomeNs = kTimeoutNs + 1'000'000'000;
+
+class TcpDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    DeviceSettings settings;
+    settings.timeout_ns = kTimeoutNs;
+    auto opened = open_tcp_device("127.0.0.1", server.port(), settings);
+    ASSERT_TRUE(opened) << opened.error().what();
+    device = std::move(*opened);
+    auto made = device->open_channel();
+    ASSERT_TRUE(made) << made.error().what();
+    channel = std::move(*made);
+    auto slab = device->allocate_slab();
+    ASSERT_TRUE(slab) << slab.error().what();
+    pages = pages_of_slab(*slab, 0, 8);
+    ASSERT_EQ(write_pages(*channel, pages, 100), 0);
+  }
+  // Reads the pages; each one's error.
+  std::vector<int> read() {
+    buffers.assign(pages.size(), PageBuffer());
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < pages.size(); ++i) requests.push_back({Operation::read, pages[i], &buffers[i], 0});
+    return run_to_end(*channel, requests);
+  }
+  void expect_right() {
+    EXPECT_EQ(read(), std::vector<int>(pages.size(), 0));
+    for (std::size_t i = 0; i < pages.size(); ++i) EXPECT_EQ(buffers[i], page_content(100 + i)) << i;
+    EXPECT_EQ(device->lost(), 0);
+  }
+  void expect_lost(int code) {
+    std::uint64_t start = now_ns();
+    auto errors = read();
+    EXPECT_GT(*std::max_element(errors.begin(), errors.end()), 0);
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      EXPECT_GE(errors[i], 0) << "never completed";
+      if (errors[i] == 0) {
+        EXPECT_EQ(buffers[i], page_content(100 + i)) << "what came before the end must be right";
+      }
+    }
+    EXPECT_LT(now_ns() - start, kOutcomeNs);
+    EXPECT_EQ(device->lost(), code);
+    for (int error : read()) EXPECT_EQ(error, code);
+    EXPECT_EQ(channel->in_flight(), 0u);
+    EXPECT_FALSE(device->allocate_slab());
+  }
+  FakeServer server;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Channel> channel;
+  std::vector<FarPage> pages;
+  std::vector<PageBuffer> buffers;
+};
+
+TEST_F(TcpDeviceTest, OneLieIsForgiven) {
+  for (Lie lie : {Lie::rubbish, Lie::wrong_id, Lie::wrong_length, Lie::wrong_pages, Lie::wrong_type, Lie::hang_up,
+                  Lie::half_a_reply, Lie::silence, Lie::bad_content}) {
+    SCOPED_TRACE(static_cast<int>(lie));
+    server.lie(lie, 1);
+    std::uint64_t start = now_ns();
+    expect_right();
+    EXPECT_LT(now_ns() - start, kOutcomeNs);
+  }
+}
+
+TEST_F(TcpDeviceTest, AServerThatKeepsSendingGarbageIsGivenUp) {
+  server.lie(Lie::rubbish, 1'000'000);
+  expect_lost(EPROTO);
+}
+TEST_F(TcpDeviceTest, AServerThatAnswersForOtherPagesIsGivenUp) {
+  server.lie(Lie::wrong_pages, 1'000'000);
+  expect_lost(EPROTO);
+}
+TEST_F(TcpDeviceTest, AServerThatKeepsHangingUpIsGivenUp) {
+  server.lie(Lie::half_a_reply, 1'000'000);
+  expect_lost(ECONNRESET);
+}
+TEST_F(TcpDeviceTest, AServerThatTakesRequestsButNeverAnswersIsGivenUp) {
+  server.lie(Lie::silence, 1'000'000);
+  expect_lost(ETIMEDOUT);
+}
+TEST_F(TcpDeviceTest, AServerThatForgotTheSessionIsGivenUp) {
+  server.forget_sessions = true;
+  server.lie(Lie::hang_up, 1);
+  expect_lost(ESTALE);
+}
+
+TEST_F(TcpDeviceTest, APageThatStaysWrongIsAnErrorOfThatPageAlone) {
+  server.lie(Lie::bad_content, 2);  // the first reading of the message, and the second of its first page
+  auto errors = read();
+  EXPECT_EQ(errors[0], EBADMSG);
+  for (std::size_t i = 1; i < pages.size(); ++i) {
+    EXPECT_EQ(errors[i], 0) << i;
+    EXPECT_EQ(buffers[i], page_content(100 + i)) << i;
+  }
+  EXPECT_EQ(device->lost(), 0);
+  expect_right();
+}
+
+TEST_F(TcpDeviceTest, RepliesMayComeInAnyOrder) {
+  std::vector<PageBuffer> some(pages.size());
+  for (int round = 0; round < 20; ++round) {
+    server.lie(Lie::backwards, static_cast<int>(pages.size()) - 1);  // the last one sends all of them
+    // A message each, so that there are replies to swap.
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      Request read{Operation::read, pages[i], &some[i], i};
+      ASSERT_EQ(channel->submit({&read, 1}), 1);
+    }
+    std::array<Completion, 16> done;
+    std::vector<std::uint64_t> order;
+    for (std::uint64_t end = now_ns() + 5'000'000'000; order.size() < pages.size() && now_ns() < end;) {
+      int count = channel->poll(done);
+      for (int i = 0; i < count; ++i) {
+        EXPECT_EQ(done[static_cast<std::size_t>(i)].error, 0);
+        order.push_back(done[static_cast<std::size_t>(i)].tag);
+      }
+      if (count == 0) channel->wait(1'000'000);
+    }
+    ASSERT_EQ(order.size(), pages.size());
+    for (std::size_t i = 0; i < pages.size(); ++i) EXPECT_EQ(some[i], page_content(100 + i)) << i;
+    EXPECT_FALSE(std::is_sorted(order.begin(), order.end())) << "the replies were not swapped: nothing was tested";
+  }
+  EXPECT_EQ(device->lost(), 0);
+}
+
+TEST_F(TcpDeviceTest, AServerThatGivesASlabOutTwiceIsGivenUp) {
+  server.lie(Lie::same_slab, 0);
+  EXPECT_FALSE(device->allocate_slab());
+  EXPECT_EQ(device->lost(), EPROTO);
+  for (int error : read()) EXPECT_EQ(error, EPROTO);
+}
+
+TEST_F(TcpDeviceTest, PagesNeverWrittenOrDiscardedAreErrorsNotZeros) {
+  PageBuffer buffer;
+  FarPage fresh{pages[0].value + 1000};
+  EXPECT_EQ(run_one(*channel, Operation::read, fresh, &buffer), EIO);
+  device->discard(std::span(pages).first(1));
+  EXPECT_EQ(run_one(*channel, Operation::read, pages[0], &buffer), EIO);
+  EXPECT_EQ(run_one(*channel, Operation::read, pages[1], &buffer), 0);
+}
+
+TEST_F(TcpDeviceTest, ALateTimeLimitIsKeptByTheDescriptorAlone) {
+  // One who sleeps on the descriptor, without wait(), must be woken for the time limit.
+  server.lie(Lie::silence, 1'000'000);
+  PageBuffer buffer;
+  Request read{Operation::read, pages[0], &buffer, 1};
+  std::uint64_t start = now_ns();
+  ASSERT_EQ(channel->submit({&read, 1}), 1);
+  std::array<Completion, 1> done;
+  int count = 0;
+  for (int i = 0; i < 50 && count == 0; ++i) {
+    pollfd waiting{channel->event_descriptor(), POLLIN, 0};
+    ASSERT_EQ(::poll(&waiting, 1, 3000), 1);
+    count = channel->poll(done);
+  }
+  ASSERT_EQ(count, 1);
+  EXPECT_EQ(done[0].error, ETIMEDOUT);
+  EXPECT_LT(now_ns() - start, kOutcomeNs);
+}
+
+TEST_F(TcpDeviceTest, ItsDescriptorsAreHighAndStayTheSame) {
+  std::array<int, 16> before{}, after{};
+  std::size_t count = device->descriptors(before.data(), before.size());
+  EXPECT_EQ(count, 4u) << "control, and socket, epoll, timer of the channel";
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur > 1100) {
+    for (std::size_t i = 0; i < count; ++i) EXPECT_GE(before[i], 1000);
+  }
+  server.lie(Lie::hang_up, 1);
+  int connections = server.connections;
+  expect_right();
+  EXPECT_GT(server.connections, connections) << "it connected anew";
+  EXPECT_EQ(device->descriptors(after.data(), after.size()), count);
+  EXPECT_EQ(before, after);
+  for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(::fcntl(after[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  EXPECT_EQ(device->descriptors(after.data(), 2), 2u);
+  channel.reset();
+  EXPECT_EQ(device->descriptors(after.data(), after.size()), 1u);
+}
+
+TEST(TcpDeviceOpen, SaysWhyItCannot) {
+  DeviceSettings settings;
+  settings.timeout_ns = kTimeoutNs;
+  std::uint16_t port = 0;
+  {
+    FakeServer gone;
+    port = gone.port();
+  }
+  auto refused = open_tcp_device("127.0.0.1", port, settings);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ECONNREFUSED);
+  EXPECT_NE(std::string(refused.error().what()).find("127.0.0.1:" + std::to_string(port)), std::string::npos);
+  EXPECT_STRNE(refused.error().next_step(), "");
+  settings.key_file = "/nonexistent/key";
+  auto no_key = open_tcp_device("127.0.0.1", port, settings);
+  ASSERT_FALSE(no_key);
+  EXPECT_NE(std::string(no_key.error().what()).find("/nonexistent/key"), std::string::npos);
+}
+
+// What answers there accepts, and then says `greeting`, or nothing.
+std::string complaint_about(const std::string& greeting) {
+  auto endpoints = resolve("127.0.0.1", 0, true);
+  Endpoint& endpoint = endpoints->front();
+  int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  ::bind(listener, reinterpret_cast<sockaddr*>(&endpoint.address), endpoint.length);
+  ::listen(listener, 4);
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length);
+  std::thread other([&] {
+    int fd = ::accept(listener, nullptr, nullptr);
+    if (::send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) ADD_FAILURE();
+    ::usleep(600'000);
+    ::close(fd);
+  });
+  DeviceSettings settings;
+  settings.timeout_ns = kTimeoutNs;
+  auto device = open_tcp_device("127.0.0.1", endpoint.port(), settings);
+  other.join();
+  ::close(listener);
+  return device ? "none" : device.error().what();
+}
+
+TEST(TcpDeviceOpen, TellsStrangersAndTheSilent) {
+  EXPECT_NE(complaint_about("SSH-2.0-OpenSSH_9.2\r\n").find("is not a hinterland server"), std::string::npos);
+  EXPECT_NE(complaint_about("").find("does not answer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hinterland::far::testing

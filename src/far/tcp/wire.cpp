@@ -1,0 +1,190 @@
+#include "far/tcp/wire.hpp"
+
+#include <cerrno>
+
+namespace hinterland::far::wire {
+namespace {
+
+struct Shape {
+  bool valid;
+  std::uint16_t count_min, count_max;
+};
+
+Shape shape_of(Type type) {
+  switch (type) {
+    case Type::session_open:
+    case Type::session_join:
+    case Type::leave:
+    case Type::ping:
+    case Type::slab_allocate:
+    case Type::slab_release:
+      return {true, 0, 0};
+    case Type::discard:
+      return {true, 1, kRunsMax};
+    case Type::read:
+    case Type::write:
+      return {true, 1, kPagesMax};
+  }
+  return {false, 0, 0};
+}
+
+bool count_fits(Type type, std::uint16_t count) {
+  Shape shape = shape_of(type);
+  return shape.valid && count >= shape.count_min && count <= shape.count_max;
+}
+
+}  // namespace
+
+const char* describe(Fault fault) {
+  switch (fault) {
+    case Fault::none:
+      return "nothing";
+    case Fault::type:
+      return "unknown message type";
+    case Fault::count:
+      return "count out of bounds";
+    case Fault::length:
+      return "length does not fit the message";
+    case Fault::status:
+      return "unknown status";
+    case Fault::reserved:
+      return "a field that must be zero is not";
+    case Fault::page_number:
+      return "page number out of bounds";
+  }
+  return "unknown fault";
+}
+
+bool request_length(Type type, std::uint16_t count, std::uint32_t* length) {
+  if (!count_fits(type, count)) return false;
+  switch (type) {
+    case Type::session_open:
+    case Type::session_join:
+      *length = sizeof(SessionRequest);
+      return true;
+    case Type::discard:
+      *length = static_cast<std::uint32_t>(sizeof(Run)) * count;
+      return true;
+    case Type::read:
+      *length = static_cast<std::uint32_t>(sizeof(PageNumber)) * count;
+      return true;
+    case Type::write:
+      *length = static_cast<std::uint32_t>(sizeof(PageNumber) + kPageSize) * count;
+      return true;
+    default:
+      *length = 0;
+      return true;
+  }
+}
+
+bool reply_length(Type type, std::uint16_t count, std::uint32_t* length) {
+  if (!count_fits(type, count)) return false;
+  switch (type) {
+    case Type::session_open:
+    case Type::session_join:
+      *length = sizeof(SessionReply);
+      return true;
+    case Type::read:
+      *length = static_cast<std::uint32_t>(kPageSize) * count;
+      return true;
+    default:
+      *length = 0;
+      return true;
+  }
+}
+
+Fault parse_request(std::span<const std::byte> bytes, Header* header) {
+  std::memcpy(header, bytes.data(), sizeof *header);
+  Type type{static_cast<std::uint16_t>(header->type)};
+  if (!shape_of(type).valid) return Fault::type;
+  std::uint32_t length = 0;
+  if (!request_length(type, header->count, &length)) return Fault::count;
+  if (header->length != length) return Fault::length;
+  if (header->status != 0) return Fault::reserved;
+  if (header->slab != 0 && type != Type::slab_release) return Fault::reserved;
+  return Fault::none;
+}
+
+Fault parse_reply(std::span<const std::byte> bytes, Header* header) {
+  std::memcpy(header, bytes.data(), sizeof *header);
+  if ((header->type & kReplyBit) == 0) return Fault::type;
+  Type type{static_cast<std::uint16_t>(header->type & ~kReplyBit)};
+  if (!shape_of(type).valid) return Fault::type;
+  if (header->status >= kCodes) return Fault::status;
+  std::uint32_t length = 0;
+  if (!reply_length(type, header->count, &length)) return Fault::count;
+  if (header->status != static_cast<std::uint32_t>(Code::ok)) length = 0;
+  if (header->length != length) return Fault::length;
+  if (header->slab != 0 && type != Type::slab_allocate) return Fault::reserved;
+  return Fault::none;
+}
+
+std::size_t list_bytes(const Header& request) {
+  if (Type{static_cast<std::uint16_t>(request.type)} == Type::write) return sizeof(PageNumber) * request.count;
+  return request.length;
+}
+
+Fault check_pages(std::span<const PageNumber> pages) {
+  for (const PageNumber& page : pages)
+    if (page >= kPageNumbers) return Fault::page_number;
+  return Fault::none;
+}
+
+Fault check_runs(std::span<const Run> runs) {
+  for (const Run& run : runs) {
+    if (run.reserved != 0) return Fault::reserved;
+    if (run.first >= kPageNumbers || run.count == 0) return Fault::page_number;
+    if (run.count > kSlabPages - FarPage{run.first}.page_in_slab()) return Fault::page_number;
+  }
+  return Fault::none;
+}
+
+std::uint64_t echo_of(std::span<const PageNumber> pages) {
+  // Multiply-and-add with an odd constant (2^64 / golden ratio): depends on every number and on their order.
+  std::uint64_t echo = pages.size();
+  for (const PageNumber& page : pages) echo = (echo + page + 1) * 0x9e3779b97f4a7c15u;
+  return echo;
+}
+
+Header make_request(Type type, std::uint16_t count, std::uint64_t id) {
+  Header header;
+  std::uint32_t length = 0;
+  request_length(type, count, &length);
+  header.length = length;
+  header.type = static_cast<std::uint16_t>(type);
+  header.count = count;
+  header.id = id;
+  return header;
+}
+
+Header make_reply(const Header& request, Code code) {
+  Header header;
+  std::uint32_t length = 0;
+  if (code == Code::ok) reply_length(Type{static_cast<std::uint16_t>(request.type)}, request.count, &length);
+  header.length = length;
+  header.type = static_cast<std::uint16_t>(request.type | kReplyBit);
+  header.count = request.count;
+  header.id = request.id;
+  header.status = static_cast<std::uint32_t>(code);
+  return header;
+}
+
+int error_of(Code code) {
+  switch (code) {
+    case Code::ok:
+      return 0;
+    case Code::no_space:
+      return ENOSPC;
+    case Code::session_unknown:
+      return ESTALE;
+    case Code::too_many:
+      return EMFILE;
+    case Code::not_yours:
+      return ENXIO;
+    case Code::bad_request:
+      return EPROTO;
+  }
+  return EPROTO;
+}
+
+}  // namespace hinterland::far::wire

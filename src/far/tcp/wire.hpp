@@ -1,0 +1,171 @@
+// The wire protocol of tcp: devices, shared by client and server. Version 1.
+//
+// A connection begins with hellos and, when a key is used, proofs (handshake.hpp). From then on it carries frames:
+//
+//   client -> server:  Header | body           server -> client:  Header | body
+//
+// Every request has exactly one reply with the same id; the client may send many before the first reply comes
+// (pipelining), and must accept replies in any order. The length of a body follows from type and count, so a
+// length that does not fit is an error, never an amount to wait for. All integers are little-endian.
+//
+//   type           request body                              reply body
+//   session_open   SessionRequest                            SessionReply
+//   session_join   SessionRequest                            SessionReply
+//   leave          -                                         -
+//   ping           -                                         -
+//   slab_allocate  -                                         -      (slab in the header)
+//   slab_release   -             (slab in the header)        -
+//   discard        count * PageRun                           -
+//   read           count * page number                       count * kPageSize bytes
+//   write          count * page number, then the pages       -
+//
+// A reply whose status is not ok has no body.
+//
+// Stamps order writes and discards of one session that travel on different connections: each write and each discard
+// carries a number from one counter of the session (header.stamp). The server remembers the stamp of the last write
+// of each page, drops older writes (resent after a reconnect), and ignores discards older than the write.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+#include "base/units.hpp"
+#include "far/device.hpp"
+
+namespace hinterland::far::wire {
+
+inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kPagesMax = 64;  // pages a message; 256 KiB bounds what a peer can make us hold
+inline constexpr std::uint16_t kRunsMax = 128;  // runs a discard message; its body then fits a receive buffer
+inline constexpr std::uint64_t kPageNumbers = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kSlabNumbers = kPageNumbers / kSlabPages;
+
+// An unsigned integer as it lies on the wire: little-endian, without alignment.
+template <typename T>
+class Le {
+ public:
+  static_assert(std::is_unsigned_v<T>);
+  constexpr Le() = default;
+  constexpr Le(T value) : bytes_(std::bit_cast<Bytes>(swapped(value))) {}  // NOLINT: implicit on purpose
+  constexpr operator T() const { return swapped(std::bit_cast<T>(bytes_)); }
+
+ private:
+  using Bytes = std::array<unsigned char, sizeof(T)>;
+  static constexpr T swapped(T value) {
+    if constexpr (std::endian::native == std::endian::big) {
+      T result = 0;
+      for (std::size_t i = 0; i < sizeof(T); ++i)
+        result = static_cast<T>((result << 8) | ((value >> (8 * i)) & 0xff));
+      return result;
+    }
+    return value;
+  }
+  Bytes bytes_{};
+};
+
+enum class Type : std::uint16_t {
+  session_open = 1,
+  session_join = 2,
+  leave = 3,
+  ping = 4,
+  slab_allocate = 5,
+  slab_release = 6,
+  discard = 7,
+  read = 8,
+  write = 9,
+};
+inline constexpr std::uint16_t kReplyBit = 0x8000;
+
+enum class Code : std::uint32_t {
+  ok = 0,
+  no_space = 1,         // the server, or this client's share of it, is full
+  session_unknown = 2,  // join: the server restarted, or the session ended
+  too_many = 3,         // sessions, or connections of a session
+  not_yours = 4,        // a page or slab that this session does not have
+  bad_request = 5,      // out of place: a second session_open, a token in use
+};
+inline constexpr std::uint32_t kCodes = 6;
+
+struct Header {
+  Le<std::uint32_t> length;  // bytes of body behind the header
+  Le<std::uint16_t> type;    // Type, with kReplyBit in replies
+  Le<std::uint16_t> count;   // pages or runs; 0 for other types
+  Le<std::uint64_t> id;      // chosen by the client, echoed by the server
+  Le<std::uint64_t> stamp;   // write, discard: see above. Reply to read and write: echo_of() the page list. Else 0
+  Le<std::uint32_t> status;  // replies: Code. Requests: 0
+  Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate. Else 0
+};
+static_assert(sizeof(Header) == 32 && alignof(Header) == 1);
+static_assert(offsetof(Header, type) == 4 && offsetof(Header, count) == 6 && offsetof(Header, id) == 8);
+static_assert(offsetof(Header, stamp) == 16 && offsetof(Header, status) == 24 && offsetof(Header, slab) == 28);
+
+using Token = std::array<unsigned char, 16>;  // names a session; random, so that nobody guesses another's
+
+struct SessionRequest {
+  Token token;
+  Le<std::uint64_t> channel;  // names a connection of the session over its reconnects; a new one replaces the old
+};
+static_assert(sizeof(SessionRequest) == 24 && offsetof(SessionRequest, channel) == 16);
+
+struct SessionReply {
+  Le<std::uint32_t> slabs_max;   // slab numbers of this session are below this
+  Le<std::uint32_t> slab_pages;  // kSlabPages of the server
+  Le<std::uint32_t> page_bytes;  // kPageSize of the server
+  Le<std::uint32_t> grace_ms;    // a session without connections is kept for so long
+  std::array<unsigned char, 16> reserved;
+};
+static_assert(sizeof(SessionReply) == 32 && offsetof(SessionReply, grace_ms) == 12);
+
+using PageNumber = Le<std::uint64_t>;  // FarPage::value within the session
+
+struct Run {
+  PageNumber first;
+  Le<std::uint32_t> count;
+  Le<std::uint32_t> reserved;
+};
+static_assert(sizeof(Run) == 16 && offsetof(Run, count) == 8);
+
+// Bytes of a request that lie before page contents: header and list.
+inline constexpr std::size_t kRequestPrefixMax = sizeof(Header) + sizeof(Run) * kRunsMax;
+static_assert(sizeof(Header) + sizeof(PageNumber) * kPagesMax <= kRequestPrefixMax);
+
+enum class Fault : std::uint8_t { none, type, count, length, status, reserved, page_number };
+const char* describe(Fault fault);
+
+// The body that a well-formed request or successful reply of this type has; false when type or count is not valid.
+bool request_length(Type type, std::uint16_t count, std::uint32_t* length);
+bool reply_length(Type type, std::uint16_t count, std::uint32_t* length);
+
+// Judge a header that came from the peer. `bytes` holds at least a header. On Fault::none, *header is filled, and its
+// length, type, count and status are consistent with each other.
+Fault parse_request(std::span<const std::byte> bytes, Header* header);
+Fault parse_reply(std::span<const std::byte> bytes, Header* header);
+
+// Bytes of a request's body before the page contents (all of it, except for write).
+std::size_t list_bytes(const Header& request);
+
+// Judge the list in the body of a read, write or discard: numbers in range, runs within one slab.
+Fault check_pages(std::span<const PageNumber> pages);
+Fault check_runs(std::span<const Run> runs);
+
+// A digest of a page list that a server cannot get right without having read it: tells a reply for other pages.
+std::uint64_t echo_of(std::span<const PageNumber> pages);
+
+Header make_request(Type type, std::uint16_t count, std::uint64_t id);
+Header make_reply(const Header& request, Code code);
+
+// The errno that a client reports for a reply's status.
+int error_of(Code code);
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& object) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_bytes(std::span(&object, 1));
+}
+
+}  // namespace hinterland::far::wire

@@ -1,0 +1,120 @@
+#include "far/tcp/wire.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "far/tcp/wire_exercise.hpp"
+#include "far/test_support.hpp"
+
+namespace hinterland::far::wire {
+namespace {
+
+Fault judge_request(const Header& header) {
+  Header parsed;
+  return parse_request(bytes_of(header), &parsed);
+}
+Fault judge_reply(const Header& header) {
+  Header parsed;
+  return parse_reply(bytes_of(header), &parsed);
+}
+
+TEST(Wire, NumbersAreLittleEndianAndUnaligned) {
+  Header header = make_request(Type::write, 2, 0x0102030405060708);
+  auto bytes = bytes_of(header);
+  EXPECT_EQ(std::to_integer<int>(bytes[4]), 9) << "type, low byte first";
+  EXPECT_EQ(std::to_integer<int>(bytes[8]), 0x08);
+  EXPECT_EQ(std::to_integer<int>(bytes[15]), 0x01);
+  EXPECT_EQ(header.length, 2 * (8 + kPageSize));
+}
+
+TEST(Wire, EveryRequestAndItsReplyGoRoundTrip) {
+  for (std::uint16_t type = 1; type <= 9; ++type) {
+    bool counted = type >= 7;
+    for (std::uint16_t count : {std::uint16_t{0}, std::uint16_t{1}, kPagesMax}) {
+      if ((count != 0) != counted) continue;
+      Header request = make_request(Type{type}, count, 77), parsed;
+      ASSERT_EQ(parse_request(bytes_of(request), &parsed), Fault::none) << type;
+      EXPECT_EQ(parsed.id, 77u);
+      EXPECT_EQ(parsed.count, count);
+      ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::ok)), &parsed), Fault::none) << type;
+      EXPECT_EQ(parsed.id, 77u);
+      ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::no_space)), &parsed), Fault::none) << type;
+      EXPECT_EQ(parsed.length, 0u) << "refusals have no body";
+    }
+  }
+}
+
+TEST(Wire, RejectsWhatDoesNotFit) {
+  Header good = make_request(Type::read, 3, 1), bad = good;
+  bad.length = good.length + 1;
+  EXPECT_EQ(judge_request(bad), Fault::length);
+  bad.length = UINT32_MAX;
+  EXPECT_EQ(judge_request(bad), Fault::length);
+  bad = good, bad.count = kPagesMax + 1;
+  EXPECT_EQ(judge_request(bad), Fault::count);
+  bad = good, bad.count = 0;
+  EXPECT_EQ(judge_request(bad), Fault::count);
+  bad = good, bad.type = 10;
+  EXPECT_EQ(judge_request(bad), Fault::type);
+  bad = good, bad.type = good.type | kReplyBit;
+  EXPECT_EQ(judge_request(bad), Fault::type) << "a reply is not a request";
+  bad = good, bad.status = 1;
+  EXPECT_EQ(judge_request(bad), Fault::reserved);
+  bad = good, bad.slab = 1;
+  EXPECT_EQ(judge_request(bad), Fault::reserved);
+  EXPECT_EQ(judge_reply(good), Fault::type) << "a request is not a reply";
+  Header reply = make_reply(good, Code::ok);
+  reply.status = kCodes;
+  EXPECT_EQ(judge_reply(reply), Fault::status);
+  reply = make_reply(good, Code::ok), reply.length = 4096;
+  EXPECT_EQ(judge_reply(reply), Fault::length);
+}
+
+TEST(Wire, RejectsPagesAndRunsOutOfBounds) {
+  std::vector<PageNumber> pages = {0u, kPageNumbers - 1};
+  EXPECT_EQ(check_pages(pages), Fault::none);
+  pages.push_back(kPageNumbers);
+  EXPECT_EQ(check_pages(pages), Fault::page_number);
+  auto judge = [](std::uint64_t first, std::uint32_t count, std::uint32_t reserved = 0) {
+    wire::Run run{first, count, reserved};
+    return check_runs({&run, 1});
+  };
+  EXPECT_EQ(judge(0, kSlabPages), Fault::none);
+  EXPECT_EQ(judge(1, kSlabPages), Fault::page_number) << "runs stay in their slab";
+  EXPECT_EQ(judge(kSlabPages - 1, 1), Fault::none);
+  EXPECT_EQ(judge(kSlabPages - 1, UINT32_MAX), Fault::page_number);
+  EXPECT_EQ(judge(5, 0), Fault::page_number);
+  EXPECT_EQ(judge(UINT64_MAX, 1), Fault::page_number);
+  EXPECT_EQ(judge(5, 1, 1), Fault::reserved);
+}
+
+TEST(Wire, TheEchoDependsOnPagesAndOrder) {
+  std::vector<PageNumber> one = {1u, 2u}, two = {2u, 1u}, three = {1u, 2u, 0u};
+  EXPECT_NE(echo_of(one), echo_of(two));
+  EXPECT_NE(echo_of(one), echo_of(three));
+  EXPECT_EQ(echo_of(one), echo_of(std::vector<PageNumber>{1u, 2u}));
+}
+
+// The same code as the fuzz target runs, over random and over slightly damaged messages.
+TEST(Wire, SurvivesRandomAndDamagedBytes) {
+  std::uint64_t seed = testing::test_seed();
+  SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::vector<std::byte> bytes;
+  for (int round = 0; round < 20'000; ++round) {
+    bytes.resize(random() % 400);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    if (round % 2 == 0 && bytes.size() > sizeof(Header)) {
+      Header header = make_request(Type{static_cast<std::uint16_t>(1 + random() % 9)},
+                                   static_cast<std::uint16_t>(random() % 70), random());
+      std::memcpy(bytes.data() + 1, &header, sizeof header);
+      if (random() % 2 == 0) bytes[1 + random() % sizeof header] ^= static_cast<std::byte>(1u << random() % 8);
+    }
+    exercise(bytes);
+  }
+}
+
+}  // namespace
+}  // namespace hinterland::far::wire
