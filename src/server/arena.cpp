@@ -1,0 +1,124 @@
+#include "server/arena.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::size_t kHugePage = 2 * kMiB;  // aligned so that the kernel may use huge pages where it is set to
+
+void* reserve(std::size_t bytes) {
+  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+// Makes whole pages read as zeros and gives their memory back.
+void drop(void* address, std::size_t bytes) {
+  // Refused for locked memory (mlockall): then the zeros are written, so that no byte survives.
+  if (::madvise(address, bytes, MADV_DONTNEED) != 0) std::memset(address, 0, bytes);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Arena>> Arena::create(std::uint64_t bytes) {
+  std::uint64_t slabs = bytes / far::kSlabBytes;
+  if (slabs == 0)
+    return std::unexpected(Error::make(0, "a memory server needs at least %zu MiB", far::kSlabBytes / kMiB)
+                               .remedy("give it more with --memory"));
+  if (slabs > UINT32_MAX) return std::unexpected(Error::make(0, "more memory than a server can address"));
+  std::unique_ptr<Arena> arena(new Arena);
+  arena->slabs_ = static_cast<std::uint32_t>(slabs);
+  arena->mapping_bytes_ = slabs * far::kSlabBytes + kHugePage;
+  void* memory = reserve(arena->mapping_bytes_);
+  if (memory == MAP_FAILED)
+    return std::unexpected(
+        Error::make(errno, "cannot reserve %llu MiB of memory", static_cast<unsigned long long>(bytes / kMiB))
+            .remedy("offer less with --memory, or raise the limit: ulimit -v unlimited"));
+  arena->mapping_ = static_cast<std::byte*>(memory);
+  auto start = reinterpret_cast<std::uintptr_t>(memory);
+  arena->memory_ = arena->mapping_ + ((kHugePage - start % kHugePage) % kHugePage);
+  // A program that dumps core must not write its clients' memory to disk.
+  ::madvise(memory, arena->mapping_bytes_, MADV_DONTDUMP);
+  void* stamps = reserve(slabs * far::kSlabPages * sizeof(std::uint64_t));
+  if (stamps == MAP_FAILED) return std::unexpected(Error::make(errno, "cannot reserve memory for page stamps"));
+  arena->stamps_ = static_cast<std::uint64_t*>(stamps);
+  arena->slab_ = std::make_unique<Slab[]>(slabs);
+  arena->free_.reserve(slabs);
+  for (std::uint32_t slab = arena->slabs_; slab > 0; --slab) arena->free_.push_back(slab - 1);
+  return arena;
+}
+
+Arena::~Arena() {
+  if (mapping_ != nullptr) ::munmap(mapping_, mapping_bytes_);
+  if (stamps_ != nullptr) ::munmap(stamps_, std::size_t{slabs_} * far::kSlabPages * sizeof(std::uint64_t));
+}
+
+bool Arena::allocate(std::uint32_t* slab) {
+  LockGuard lock(free_mutex_);
+  if (free_.empty()) return false;
+  *slab = free_.back();
+  free_.pop_back();
+  // release: pairs with the acquire in hold(): whoever holds the slab sees it wiped
+  slab_[*slab].holders.store(1, std::memory_order_release);
+  used_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool Arena::hold(std::uint32_t slab) {
+  std::atomic<std::uint32_t>& holders = slab_[slab].holders;
+  std::uint32_t seen = holders.load(std::memory_order_relaxed);
+  do {
+    if (seen == 0) return false;
+    // acquire: pairs with the release in allocate() and let_go()
+  } while (!holders.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire, std::memory_order_relaxed));
+  return true;
+}
+
+void Arena::let_go(std::uint32_t slab) {
+  // acq_rel: what the other holders did with the memory is over before it is wiped
+  std::uint32_t before = slab_[slab].holders.fetch_sub(1, std::memory_order_acq_rel);
+  HL_CHECK_OP(before, >, 0u);
+  if (before != 1) return;
+  wipe(slab);
+  LockGuard lock(free_mutex_);
+  free_.push_back(slab);
+  used_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Arena::wipe(std::uint32_t slab) {
+  drop(page(slab, 0), far::kSlabBytes);
+  drop(stamps(slab), far::kSlabPages * sizeof(std::uint64_t));
+}
+
+bool Arena::begin_write(std::uint32_t slab, std::uint32_t page, std::uint64_t stamp) {
+  LockGuard lock(slab_[slab].mutex);
+  std::uint64_t& last = stamps(slab)[page];
+  if (last > stamp) return false;
+  last = stamp;
+  return true;
+}
+
+std::uint32_t Arena::discard(std::uint32_t slab, std::uint32_t first, std::uint32_t count, std::uint64_t stamp) {
+  LockGuard lock(slab_[slab].mutex);
+  const std::uint64_t* last = stamps(slab);
+  std::uint32_t given_back = 0;
+  for (std::uint32_t at = first, end = first + count; at < end;) {
+    std::uint32_t run = at;
+    // A stamp of 0: never written, so nothing is there.
+    while (run < end && last[run] != 0 && last[run] < stamp) ++run;
+    if (run == at) {
+      ++at;
+      continue;
+    }
+    drop(page(slab, at), bytes_of_pages(run - at));
+    given_back += run - at;
+    at = run;
+  }
+  return given_back;
+}
+
+}  // namespace hinterland

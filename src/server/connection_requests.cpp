@@ -1,0 +1,190 @@
+// Connection: what each request does.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "server/connection.hpp"
+
+namespace hinterland {
+
+using far::FarPage;
+using far::wire::Code;
+using far::wire::Fault;
+using far::wire::Header;
+using far::wire::PageNumber;
+using far::wire::Run;
+using far::wire::Type;
+
+namespace {
+
+// The wire structs have no alignment, so a list can be looked at where it lies.
+template <typename T>
+std::span<const T> list_of(std::span<const std::byte> bytes) {
+  static_assert(alignof(T) == 1);
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+}  // namespace
+
+bool Connection::on_request(const Header& request, std::span<const std::byte> list) {
+  Type type{static_cast<std::uint16_t>(request.type)};
+  bool opens = type == Type::session_open || type == Type::session_join;
+  if (opens != (session_ == nullptr)) return false;
+  add(state_.requests, 1);
+  switch (type) {
+    case Type::session_open:
+    case Type::session_join:
+      return on_session(request, list);
+    case Type::leave:
+      leaving_ = true;
+      reply(make_reply(request, Code::ok));
+      return true;
+    case Type::ping:
+      reply(make_reply(request, Code::ok));
+      return true;
+    case Type::slab_allocate:
+    case Type::slab_release:
+      reply(session_->change_slabs(channel_, request));
+      return true;
+    case Type::discard:
+      return on_discard(request, list_of<Run>(list));
+    case Type::read:
+      return on_read(request, list_of<PageNumber>(list));
+    case Type::write:
+      return on_write(request, list_of<PageNumber>(list));
+  }
+  return false;
+}
+
+void Connection::reply(const Header& header) {
+  replies_[replies_used_] = header;
+  parts_.push_back({&replies_[replies_used_], sizeof header});
+  ++replies_used_;
+}
+
+bool Connection::on_session(const Header& request, std::span<const std::byte> body) {
+  far::wire::SessionRequest wanted;
+  std::memcpy(&wanted, body.data(), sizeof wanted);
+  Code code = Code::ok;
+  if (Type{static_cast<std::uint16_t>(request.type)} == Type::session_open)
+    session_ = state_.sessions->open(wanted.token, &code);
+  else if ((session_ = state_.sessions->find(wanted.token)) == nullptr)
+    code = Code::session_unknown;
+  if (session_ == nullptr) {
+    reply(make_reply(request, code));
+    return true;  // the client reads why, and goes
+  }
+  session_request_ = request;
+  channel_ = wanted.channel;
+  return try_attach();
+}
+
+bool Connection::try_attach() {
+  Session::Attach result = session_->attach(channel_, fd_, state_.options.client_connections_max);
+  waiting_ = result == Session::Attach::wait;
+  if (waiting_) return true;
+  if (result != Session::Attach::done) {
+    session_.reset();
+    reply(make_reply(session_request_, result == Session::Attach::ended ? Code::session_unknown : Code::too_many));
+    return true;
+  }
+  attached_ = true;
+  // The body takes the place of a second reply: it is as long as one.
+  static_assert(sizeof(far::wire::SessionReply) == sizeof(Header));
+  reply(make_reply(session_request_, Code::ok));
+  far::wire::SessionReply body{};
+  body.slabs_max = session_->slabs_max();
+  body.slab_pages = far::kSlabPages;
+  body.page_bytes = static_cast<std::uint32_t>(kPageSize);
+  body.grace_ms =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(state_.options.resume_grace_ns / 1'000'000, UINT32_MAX));
+  reply(std::bit_cast<Header>(body));
+  return true;
+}
+
+bool Connection::on_read(const Header& request, std::span<const PageNumber> pages) {
+  if (check_pages(pages) != Fault::none) return false;
+  std::size_t held_before = held_.size();
+  for (const PageNumber& number : pages) {
+    HeldPage page = session_->hold(FarPage{number});
+    if (!page) {
+      held_.resize(held_before);
+      Header refusal = make_reply(request, Code::not_yours);
+      refusal.stamp = echo_of(pages);
+      reply(refusal);
+      return true;
+    }
+    held_.push_back(std::move(page));
+  }
+  Header header = make_reply(request, Code::ok);
+  header.stamp = echo_of(pages);
+  reply(header);
+  for (std::size_t i = held_before; i < held_.size(); ++i) {
+    std::byte* memory = held_[i].memory();
+    iovec& last = parts_.back();
+    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == memory)
+      last.iov_len += kPageSize;
+    else
+      parts_.push_back({memory, kPageSize});
+  }
+  add(state_.pages_read, pages.size());
+  return true;
+}
+
+bool Connection::on_write(const Header& request, std::span<const PageNumber> pages) {
+  if (check_pages(pages) != Fault::none) return false;
+  Code code = Code::ok;
+  for (const PageNumber& number : pages) {
+    HeldPage page = session_->hold(FarPage{number});
+    bool ours = static_cast<bool>(page);
+    if (!ours) code = Code::not_yours;
+    // Older than what is there: sent again after a reconnect, when the first sending had arrived after all.
+    if (ours && page.begin_write(request.stamp)) {
+      write_targets_.push_back(page.memory());
+      write_pages_.push_back(std::move(page));
+    } else {
+      if (scratch_ == nullptr) scratch_ = std::make_unique<std::byte[]>(kPageSize);
+      write_targets_.push_back(scratch_.get());
+    }
+  }
+  write_reply_ = make_reply(request, code);
+  write_reply_.stamp = echo_of(pages);
+  write_have_ = 0;
+  return true;
+}
+
+std::size_t Connection::take_from_buffer() {
+  std::size_t size = std::min(end_ - first_, kPageSize - write_have_ % kPageSize);
+  std::memcpy(write_targets_[write_have_ / kPageSize] + write_have_ % kPageSize, buffer_.data() + first_, size);
+  written(size);
+  return size;
+}
+
+// `bytes` more of the write's pages are in place.
+void Connection::written(std::size_t bytes) {
+  write_have_ += bytes;
+  if (write_have_ < write_targets_.size() * kPageSize) return;
+  add(state_.pages_written, write_targets_.size());
+  write_targets_.clear();
+  write_pages_.clear();
+  write_have_ = 0;
+  reply(write_reply_);
+}
+
+bool Connection::on_discard(const Header& request, std::span<const Run> runs) {
+  if (check_runs(runs) != Fault::none) return false;
+  std::uint64_t given_back = 0;
+  Code code = Code::ok;
+  for (const Run& run : runs) {
+    // check_runs() made sure that the run ends in the slab where it begins.
+    if (HeldPage page = session_->hold(FarPage{run.first}))
+      given_back += page.discard(run.count, request.stamp);
+    else
+      code = Code::not_yours;
+  }
+  add(state_.pages_discarded, given_back);
+  reply(make_reply(request, code));
+  return true;
+}
+
+}  // namespace hinterland

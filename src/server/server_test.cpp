@@ -1,0 +1,396 @@
+// The server in this process: keys, isolation, limits, memory given back, bad clients.
+#include "server/server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+
+#include "far/tcp/socket.hpp"
+#include "server/server_test_support.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+using far::testing::count_wrong;
+using far::testing::page_content;
+using far::testing::pages_of_slab;
+using far::testing::run_one;
+using far::testing::write_pages;
+namespace wire = far::wire;
+
+std::string complaint(std::uint16_t port, const std::string& key_file) {
+  auto device = far::open_tcp_device("127.0.0.1", port, settings_with(key_file, 2'000'000'000));
+  return device ? "" : device.error().what();
+}
+
+TEST(ServerKeys, RightWrongAndMissingOnEitherSide) {
+  TemporaryFile right("the right key of sixteen\n"), same("the right key of sixteen"),
+      wrong("another key of sixteen");
+  ServerOptions options = small_server();
+  options.key_file = right.path();
+  RunningServer with_key(options), without(small_server());
+  EXPECT_TRUE(with_key->asks_for_key());
+  EXPECT_EQ(complaint(with_key->port(), right.path()), "");
+  EXPECT_EQ(complaint(with_key->port(), same.path()), "");
+  EXPECT_EQ(complaint(without->port(), ""), "");
+  EXPECT_NE(complaint(with_key->port(), wrong.path()).find("does not accept the key"), std::string::npos);
+  EXPECT_NE(complaint(with_key->port(), "").find("asks for a key, and none was given"), std::string::npos);
+  EXPECT_NE(complaint(without->port(), right.path()).find("has no key, but one was given"), std::string::npos);
+  EXPECT_EQ(with_key->stats().handshakes_refused, 2u);
+}
+
+TEST(ServerCreate, RefusesWhatCannotWork) {
+  ServerOptions options = small_server();
+  options.host = "0.0.0.0";
+  auto exposed = Server::create(options);
+  ASSERT_FALSE(exposed);
+  EXPECT_NE(std::string(exposed.error().what()).find("without a key"), std::string::npos);
+  EXPECT_NE(std::string(exposed.error().next_step()).find("--insecure"), std::string::npos);
+  options.insecure = true;
+  EXPECT_TRUE(Server::create(options));
+  options.insecure = false;
+  TemporaryFile key("the right key of sixteen");
+  options.key_file = key.path();
+  EXPECT_TRUE(Server::create(options));
+
+  auto first = Server::create(small_server());
+  ASSERT_TRUE(first);
+  options = small_server();
+  options.port = (*first)->port();
+  auto second = Server::create(options);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), EADDRINUSE);
+  EXPECT_NE(std::string(second.error().what()).find("127.0.0.1:"), std::string::npos);
+
+  options = small_server();
+  options.memory_bytes = far::kSlabBytes - 1;
+  EXPECT_FALSE(Server::create(options));
+  TemporaryFile open_key("the right key of sixteen", 0644);
+  options = small_server();
+  options.key_file = open_key.path();
+  EXPECT_FALSE(Server::create(options));
+  options = small_server();
+  options.host = "host.invalid";
+  EXPECT_FALSE(Server::create(options));
+}
+
+struct Client {
+  explicit Client(std::uint16_t port, const far::DeviceSettings& settings = {}) : device(connect_to(port, settings)) {
+    if (auto made = device->open_channel()) channel = std::move(*made);
+  }
+  std::uint32_t slab() {
+    auto taken = device->allocate_slab();
+    EXPECT_TRUE(taken) << taken.error().what();
+    return taken ? *taken : 0;
+  }
+  std::unique_ptr<far::Device> device;
+  std::unique_ptr<far::Channel> channel;
+};
+
+// Speaks the protocol by hand, as a bad client would.
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port, bool joins = true) {
+    auto endpoints = far::resolve("127.0.0.1", port, false);
+    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    far::set_stream_options(fd_);
+    timeval limit{5, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&endpoints->front().address), endpoints->front().length), 0);
+    if (joins) join();
+  }
+  ~RawClient() { ::close(fd_); }
+  void join() {
+    far::SecretKey none;
+    wire::SessionRequest session{};
+    std::random_device random;
+    for (auto& byte : session.token) byte = static_cast<unsigned char>(random());
+    session.channel = 1u;
+    wire::ClientHandshake handshake;
+    handshake.start(none, wire::Type::session_open, session);
+    for (wire::Step step = wire::Step::more; step == wire::Step::more;) {
+      send(handshake.output());
+      handshake.sent(handshake.output().size());
+      auto input = handshake.input();
+      ASSERT_TRUE(receive(input));
+      step = handshake.received(input.size());
+      ASSERT_NE(step, wire::Step::failed) << handshake.failure().what;
+    }
+  }
+  void send(std::span<const std::byte> bytes) {
+    static_cast<void>(!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  bool receive(std::span<std::byte> bytes) {
+    return ::recv(fd_, bytes.data(), bytes.size(), MSG_WAITALL) == static_cast<ssize_t>(bytes.size());
+  }
+  // The reply to one request; nothing when the server closed instead.
+  std::optional<wire::Header> ask(const wire::Header& request, std::span<const std::byte> body = {}) {
+    send(wire::bytes_of(request));
+    send(body);
+    wire::Header reply;
+    if (!receive(std::as_writable_bytes(std::span(&reply, 1)))) return std::nullopt;
+    return reply;
+  }
+  bool closed() {
+    std::byte byte;
+    return ::recv(fd_, &byte, 1, 0) <= 0;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+std::uint32_t status_of(const std::optional<wire::Header>& reply) {
+  return reply ? static_cast<std::uint32_t>(reply->status) : 999u;
+}
+constexpr auto kNotYours = static_cast<std::uint32_t>(wire::Code::not_yours);
+
+TEST(ServerIsolation, NobodyReachesAnothersMemory) {
+  RunningServer server(small_server());
+  Client owner(server->port());
+  auto pages = pages_of_slab(owner.slab(), 0, 16);
+  ASSERT_EQ(write_pages(*owner.channel, pages, 1), 0);
+  RawClient thief(server->port());
+  for (std::uint64_t slab = 0; slab < 10; ++slab) {
+    wire::PageNumber page = slab * far::kSlabPages;
+    EXPECT_EQ(status_of(thief.ask(make_request(wire::Type::read, 1, 5), wire::bytes_of(page))), kNotYours);
+    std::vector<std::byte> body(sizeof page + kPageSize, std::byte{0x66});
+    std::memcpy(body.data(), &page, sizeof page);
+    wire::Header write = make_request(wire::Type::write, 1, 6);
+    write.stamp = 1'000'000u;
+    EXPECT_EQ(status_of(thief.ask(write, body)), kNotYours);
+    wire::Run run{page, far::kSlabPages, 0u};
+    wire::Header discard = make_request(wire::Type::discard, 1, 7);
+    discard.stamp = 1'000'000u;
+    EXPECT_EQ(status_of(thief.ask(discard, wire::bytes_of(run))), kNotYours);
+    wire::Header release = make_request(wire::Type::slab_release, 0, 8 + slab);
+    release.slab = static_cast<std::uint32_t>(slab);
+    EXPECT_EQ(status_of(thief.ask(release)), kNotYours);
+  }
+  EXPECT_EQ(count_wrong(*owner.channel, pages, 1), 0);
+}
+
+TEST(ServerMemory, IsZeroForTheNextClient) {
+  RunningServer server(small_server(1));
+  {
+    Client first(server->port());
+    auto all = pages_of_slab(first.slab(), 0, 256);
+    ASSERT_EQ(write_pages(*first.channel, all, 4), 0);
+  }
+  ASSERT_TRUE(within(5'000'000'000, [&] { return server->stats().slabs_used == 0; })) << "left: freed at once";
+  RawClient second(server->port());
+  ASSERT_EQ(status_of(second.ask(make_request(wire::Type::slab_allocate, 0, 1))), 0u);
+  for (std::uint64_t number = 0; number < 256; ++number) {
+    wire::PageNumber page = number;
+    ASSERT_EQ(status_of(second.ask(make_request(wire::Type::read, 1, 2), wire::bytes_of(page))), 0u);
+    std::vector<std::byte> contents(kPageSize);
+    ASSERT_TRUE(second.receive(contents));
+    ASSERT_EQ(std::count(contents.begin(), contents.end(), std::byte{0}), static_cast<long>(kPageSize)) << number;
+  }
+}
+
+TEST(ServerMemory, ComesBackAfterTheGraceWhenAClientVanishes) {
+  ServerOptions options = small_server();
+  options.resume_grace_ns = 300'000'000;
+  RunningServer server(options);
+  {
+    RawClient vanishing(server->port());  // closes without a word, as a killed process does
+    ASSERT_EQ(status_of(vanishing.ask(make_request(wire::Type::slab_allocate, 0, 1))), 0u);
+  }
+  EXPECT_TRUE(within(200'000'000, [&] { return server->stats().connections == 0; }));
+  EXPECT_EQ(server->stats().slabs_used, 1u) << "kept for a while";
+  EXPECT_TRUE(within(5'000'000'000, [&] { return server->stats().slabs_used == 0; }));
+  EXPECT_EQ(server->stats().sessions, 0u);
+}
+
+TEST(ServerMemory, AnAnswerThatGotLostIsRepeatedNotRedone) {
+  RunningServer server(small_server());
+  RawClient client(server->port());
+  auto first = client.ask(make_request(wire::Type::slab_allocate, 0, 41));
+  auto again = client.ask(make_request(wire::Type::slab_allocate, 0, 41));
+  ASSERT_TRUE(first && again);
+  EXPECT_EQ(first->slab, again->slab);
+  EXPECT_EQ(server->stats().slabs_used, 1u);
+}
+
+TEST(ServerMemory, StampsKeepOldWritesAndDiscardsOff) {
+  RunningServer server(small_server());
+  RawClient client(server->port());
+  ASSERT_EQ(status_of(client.ask(make_request(wire::Type::slab_allocate, 0, 1))), 0u);
+  auto write = [&](std::uint64_t stamp, int value) {
+    std::vector<std::byte> body(sizeof(wire::PageNumber) + kPageSize, static_cast<std::byte>(value));
+    wire::PageNumber page = 7u;
+    std::memcpy(body.data(), &page, sizeof page);
+    wire::Header request = make_request(wire::Type::write, 1, stamp);
+    request.stamp = stamp;
+    EXPECT_EQ(status_of(client.ask(request, body)), 0u);
+  };
+  auto discard = [&](std::uint64_t stamp) {
+    wire::Run run{0u, far::kSlabPages, 0u};
+    wire::Header request = make_request(wire::Type::discard, 1, stamp);
+    request.stamp = stamp;
+    EXPECT_EQ(status_of(client.ask(request, wire::bytes_of(run))), 0u);
+  };
+  auto value = [&] {
+    wire::PageNumber page = 7u;
+    EXPECT_EQ(status_of(client.ask(make_request(wire::Type::read, 1, 9), wire::bytes_of(page))), 0u);
+    std::vector<std::byte> contents(kPageSize);
+    EXPECT_TRUE(client.receive(contents));
+    return std::to_integer<int>(contents[100]);
+  };
+  write(10, 1);
+  EXPECT_EQ(value(), 1);
+  write(20, 2);
+  write(15, 3);  // an older one, late
+  EXPECT_EQ(value(), 2);
+  write(20, 2);  // the same once more
+  discard(18);
+  EXPECT_EQ(value(), 2);
+  discard(21);
+  EXPECT_EQ(value(), 0);
+  EXPECT_EQ(server->stats().pages_discarded, 1u);
+}
+
+TEST(ServerMemory, DiscardedPagesGoBackToTheKernel) {
+  RunningServer server(small_server());
+  Client client(server->port());
+  auto pages = pages_of_slab(client.slab(), 0, 1024);
+  ASSERT_EQ(write_pages(*client.channel, pages, 0), 0);
+  client.device->discard(pages);
+  EXPECT_EQ(server->stats().pages_discarded, 1024u);
+}
+
+TEST(ServerLimits, AClientsShareAndTheWholeAreBoth) {
+  ServerOptions options = small_server(3);
+  options.client_memory_bytes = 2 * far::kSlabBytes;
+  RunningServer server(options);
+  Client greedy(server->port()), other(server->port());
+  EXPECT_EQ(greedy.device->info().capacity_bytes, 2 * far::kSlabBytes);
+  greedy.slab(), greedy.slab();
+  auto third = greedy.device->allocate_slab();
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code(), ENOSPC);
+  auto pages = pages_of_slab(other.slab(), 0, 16);
+  auto beyond = other.device->allocate_slab();
+  ASSERT_FALSE(beyond) << "the server is full";
+  EXPECT_EQ(beyond.error().code(), ENOSPC);
+  EXPECT_EQ(write_pages(*other.channel, pages, 0), 0);
+  EXPECT_EQ(count_wrong(*other.channel, pages, 0), 0) << "others are untouched";
+  greedy.device->release_slab(1);
+  EXPECT_EQ(server->stats().slabs_used, 2u);
+  other.slab();
+}
+
+TEST(ServerLimits, ClientsAndConnectionsOfAClient) {
+  ServerOptions options = small_server();
+  options.clients_max = 1;
+  options.client_connections_max = 2;
+  RunningServer server(options);
+  Client client(server->port());
+  auto second = client.device->open_channel();
+  ASSERT_FALSE(second);
+  EXPECT_NE(std::string(second.error().what()).find("limit of clients or connections"), std::string::npos);
+  EXPECT_NE(complaint(server->port(), "").find("limit of clients or connections"), std::string::npos);
+  client.channel.reset();
+  EXPECT_TRUE(within(5'000'000'000, [&] { return client.device->open_channel().has_value(); }));
+}
+
+TEST(ServerLimits, TheSilentAreDroppedAndCannotKeepOthersOut) {
+  ServerOptions options = small_server();
+  options.handshakes_max = 4;
+  options.handshake_ns = 300'000'000;
+  RunningServer server(options);
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < 12; ++i) silent.push_back(std::make_unique<RawClient>(server->port(), false));
+  EXPECT_EQ(complaint(server->port(), ""), "") << "the places that strangers hold are given away";
+  for (auto& each : silent) EXPECT_TRUE(each->closed());
+  EXPECT_EQ(server->stats().handshakes_refused, 12u);
+}
+
+TEST(ServerBadClients, AreCutOffAndOthersNotice) {
+  RunningServer server(small_server());
+  Client good(server->port());
+  auto pages = pages_of_slab(good.slab(), 0, 32);
+  ASSERT_EQ(write_pages(*good.channel, pages, 3), 0);
+  auto cut = [&](const wire::Header& bad) {
+    RawClient client(server->port());
+    client.send(wire::bytes_of(bad));
+    return client.closed();
+  };
+  wire::Header bad = make_request(wire::Type::read, 1, 1);
+  bad.length = UINT32_MAX;
+  EXPECT_TRUE(cut(bad)) << "an absurd length";
+  bad = make_request(wire::Type::ping, 0, 1), bad.type = 99;
+  EXPECT_TRUE(cut(bad)) << "an unknown type";
+  {
+    RawClient client(server->port());
+    client.send(wire::bytes_of(make_request(wire::Type::session_open, 0, 1)));
+    client.send(wire::bytes_of(wire::SessionRequest{}));
+    EXPECT_TRUE(client.closed()) << "a second session on one connection";
+  }
+  {
+    RawClient client(server->port());
+    wire::PageNumber page = wire::kPageNumbers;
+    client.send(wire::bytes_of(make_request(wire::Type::read, 1, 1)));
+    client.send(wire::bytes_of(page));
+    EXPECT_TRUE(client.closed()) << "a page beyond all slabs";
+  }
+  RawClient stranger(server->port(), false);
+  stranger.send(std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n", 18)));
+  EXPECT_TRUE(stranger.closed());
+  std::uint64_t seed = far::testing::test_seed();
+  SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 50; ++round) {
+    RawClient client(server->port(), round % 2 == 0);
+    std::vector<std::byte> bytes(1 + random() % 5000);
+    for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+    client.send(bytes);
+  }
+  EXPECT_EQ(status_of(RawClient(server->port()).ask(make_request(wire::Type::ping, 0, 8))), 0u);
+  EXPECT_EQ(count_wrong(*good.channel, pages, 3), 0);
+}
+
+// A client that asks and never reads must not cost the server more than its bound, nor hold up anybody.
+TEST(ServerBadClients, WhoDoesNotReadIsNotReadFrom) {
+  RunningServer server(small_server());
+  RawClient deaf(server->port());
+  ASSERT_EQ(status_of(deaf.ask(make_request(wire::Type::slab_allocate, 0, 1))), 0u);
+  std::vector<std::byte> request(sizeof(wire::Header) + 64 * sizeof(wire::PageNumber));
+  wire::Header header = make_request(wire::Type::read, 64, 2);
+  std::memcpy(request.data(), &header, sizeof header);
+  for (int i = 0; i < 200; ++i) deaf.send(request);  // 50 MiB of replies
+  std::uint64_t pages = 0;
+  within(300'000'000, [&] { return std::exchange(pages, server->stats().pages_read) == 200 * 64; });
+  EXPECT_LT(server->stats().pages_read, 200u * 64) << "sockets hold a few MiB at most";
+  Client other(server->port());
+  auto mine = pages_of_slab(other.slab(), 0, 64);
+  EXPECT_EQ(write_pages(*other.channel, mine, 5), 0);
+  EXPECT_EQ(count_wrong(*other.channel, mine, 5), 0);
+}
+
+TEST(ServerLife, StopEndsRunEvenBeforeItBegan) {
+  auto server = Server::create(small_server());
+  ASSERT_TRUE(server);
+  (*server)->stop();
+  EXPECT_TRUE((*server)->run());
+}
+
+TEST(ServerLife, AnIdleServerUsesNoProcessor) {
+  RunningServer server(small_server());
+  Client client(server->port());
+  auto pages = pages_of_slab(client.slab(), 0, 64);
+  ASSERT_EQ(write_pages(*client.channel, pages, 0), 0);
+  ::usleep(20'000);
+  timespec before{}, after{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+  ::usleep(500'000);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+  auto used_us = (after.tv_sec - before.tv_sec) * 1'000'000 + (after.tv_nsec - before.tv_nsec) / 1000;
+  EXPECT_LT(used_us, 5000) << "of half a second";
+}
+
+}  // namespace
+}  // namespace hinterland::testing

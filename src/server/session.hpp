@@ -1,0 +1,109 @@
+// Sessions: which client has which slabs. A client names its slabs by numbers of its own, dense from 0, and every
+// number is looked up in its session: there is no name for another's memory.
+//
+// Thread-safe. Lock order: SessionTable, then Session.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "far/tcp/wire.hpp"
+#include "server/arena.hpp"
+
+namespace hinterland {
+
+// A page whose slab is held while this exists. Move-only.
+class HeldPage {
+ public:
+  HeldPage() = default;
+  HeldPage(Arena& arena, std::uint32_t slab, std::uint32_t page) : arena_(&arena), slab_(slab), page_(page) {}
+  HeldPage(HeldPage&& other) noexcept { *this = std::move(other); }
+  HeldPage& operator=(HeldPage&& other) noexcept {
+    std::swap(arena_, other.arena_);
+    std::swap(slab_, other.slab_);
+    std::swap(page_, other.page_);
+    return *this;
+  }
+  ~HeldPage() {
+    if (arena_ != nullptr) arena_->let_go(slab_);
+  }
+  explicit operator bool() const { return arena_ != nullptr; }
+  std::byte* memory() const { return arena_->page(slab_, page_); }
+  bool begin_write(std::uint64_t stamp) const { return arena_->begin_write(slab_, page_, stamp); }
+  std::uint32_t discard(std::uint32_t count, std::uint64_t stamp) const {
+    return arena_->discard(slab_, page_, count, stamp);
+  }
+
+ private:
+  Arena* arena_ = nullptr;
+  std::uint32_t slab_ = 0, page_ = 0;
+};
+
+class Session {
+ public:
+  Session(Arena& arena, std::uint32_t slabs_max);
+  ~Session();  // gives all slabs back
+
+  std::uint32_t slabs_max() const { return slabs_max_; }
+  std::uint32_t slabs_used() const { return used_.load(std::memory_order_relaxed); }
+
+  // slab_allocate and slab_release of one of the session's connections. A request that this channel sent before (it
+  // lost the answer with its connection) is not done again; its answer is.
+  far::wire::Header change_slabs(std::uint64_t channel, const far::wire::Header& request);
+  // Empty when the page is not this session's.
+  HeldPage hold(far::FarPage page) const;
+
+  // A connection takes the name `channel`. False: an older one still has it; it was cut off (shutdown) and will be
+  // gone soon, ask again. `fd` must stay open until detach().
+  enum class Attach : std::uint8_t { done, wait, too_many, ended };
+  Attach attach(std::uint64_t channel, int fd, std::uint32_t connections_max);
+  // `for_good`: the client said that it leaves, so nobody will come back.
+  void detach(std::uint64_t channel, bool for_good);
+
+ private:
+  friend class SessionTable;
+  struct Member {
+    int fd = -1;                // -1: not connected now
+    std::uint64_t last_id = 0;  // of the last change_slabs
+    far::wire::Header last_reply{};
+  };
+  far::wire::Header allocate_locked(const far::wire::Header& request);
+  far::wire::Header release_locked(const far::wire::Header& request);
+
+  Arena& arena_;
+  const std::uint32_t slabs_max_;
+  // Slab number of the client -> arena slab + 1; 0: none. Written under mutex_, read by hold() without.
+  std::unique_ptr<std::atomic<std::uint32_t>[]> slabs_;
+  std::atomic<std::uint32_t> used_{0};
+  Mutex mutex_;
+  // Guarded by mutex_:
+  std::map<std::uint64_t, Member> members_;
+  std::uint32_t connected_ = 0;
+  bool left_ = false;                 // the last to go said so
+  bool ended_ = false;                // taken off the table: nobody may attach any more
+  std::uint64_t empty_since_ns_ = 0;  // 0: connected
+};
+
+class SessionTable {
+ public:
+  SessionTable(Arena& arena, std::uint32_t slabs_max, std::uint32_t sessions_max)
+      : arena_(arena), slabs_max_(slabs_max), sessions_max_(sessions_max) {}
+  // nullptr when the token is in use, or there are too many (*code says which).
+  std::shared_ptr<Session> open(const far::wire::Token& token, far::wire::Code* code);
+  std::shared_ptr<Session> find(const far::wire::Token& token);
+  // Ends sessions that have had no connection for `grace_ns`. Returns when to look again (now_ns() clock), or 0.
+  std::uint64_t end_deserted(std::uint64_t now, std::uint64_t grace_ns);
+  std::uint32_t size() const;
+
+ private:
+  Arena& arena_;
+  const std::uint32_t slabs_max_, sessions_max_;
+  mutable Mutex mutex_;
+  std::map<far::wire::Token, std::shared_ptr<Session>> sessions_;  // guarded by mutex_
+};
+
+}  // namespace hinterland

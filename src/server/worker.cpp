@@ -1,0 +1,232 @@
+#include "server/worker.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+
+namespace hinterland {
+
+Worker::~Worker() {
+  members_.clear();
+  handed_.clear();
+  if (epoll_ >= 0) ::close(epoll_);
+  if (event_ >= 0) ::close(event_);
+}
+
+Status Worker::prepare(ServerState& state, int listener, std::span<const std::unique_ptr<Worker>> all) {
+  state_ = &state;
+  all_ = all;
+  listener_ = listener;
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  event_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (epoll_ < 0 || event_ < 0) return std::unexpected(Error::make(errno, "cannot set up a serving thread"));
+  for (int fd : {event_, listener_}) {
+    if (fd < 0) continue;
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = fd == event_ ? &event_ : &listener_;
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0)
+      return std::unexpected(Error::make(errno, "cannot watch a socket"));
+  }
+  return {};
+}
+
+void Worker::stop() {
+  stopping_.store(true);
+  std::uint64_t one = 1;
+  static_cast<void>(!::write(event_, &one, sizeof one));  // full only when the thread is awake anyway
+}
+
+void Worker::hand_over(std::unique_ptr<Connection> connection) {
+  {
+    LockGuard lock(handed_mutex_);
+    handed_.push_back(std::move(connection));
+  }
+  std::uint64_t one = 1;
+  static_cast<void>(!::write(event_, &one, sizeof one));
+}
+
+void Worker::run() {
+  std::array<epoll_event, 64> events;
+  std::uint64_t spin_until = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    std::uint64_t now = now_ns();
+    int count =
+        ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), now < spin_until ? 0 : timeout_ms(now));
+    now = now_ns();
+    for (int i = 0; i < count; ++i) {
+      void* what = events[static_cast<std::size_t>(i)].data.ptr;
+      if (what == &event_) {
+        take_handed_over();
+      } else if (what == &listener_) {
+        accept_all(now);
+      } else {
+        drive(static_cast<Member*>(what));
+        spin_until = now + kSpinNs;
+      }
+    }
+    if (listener_ >= 0) tick(now);
+    if (burials_) bury();
+  }
+}
+
+int Worker::timeout_ms(std::uint64_t now) const {
+  if (waiting_ > 0) return 1;
+  if (newcomers_ > 0) return 100;
+  std::uint64_t due = sessions_due_ns_;
+  if (accept_paused_until_ns_ != 0 && (due == 0 || accept_paused_until_ns_ < due)) due = accept_paused_until_ns_;
+  if (due == 0) return -1;
+  return due <= now ? 0 : static_cast<int>(std::min<std::uint64_t>((due - now) / 1'000'000 + 1, 60'000));
+}
+
+void Worker::listen_again(bool on) {
+  epoll_event event{};
+  event.events = on ? static_cast<std::uint32_t>(EPOLLIN) : 0u;
+  event.data.ptr = &listener_;
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, listener_, &event);
+}
+
+void Worker::accept_all(std::uint64_t now) {
+  for (;;) {
+    far::Endpoint peer;
+    peer.length = sizeof peer.address;
+    int fd =
+        ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer.address), &peer.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      admit(fd, peer);
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EAGAIN) return;
+    // Out of descriptors or memory: those that wait stay waiting, instead of being reported again and again.
+    log::warning("cannot accept a connection (errno %d): waiting; a higher limit (ulimit -n) helps", errno);
+    accept_paused_until_ns_ = now + kAcceptPauseNs;
+    return listen_again(false);
+  }
+}
+
+void Worker::admit(int fd, const far::Endpoint& peer) {
+  if (state_->connections.load(std::memory_order_relaxed) >= state_->options.connections_max) {
+    add(state_->handshakes_refused, 1);
+    ::close(fd);
+    return;
+  }
+  if (newcomers_ >= state_->options.handshakes_max) {
+    // The one that has taken longest makes room: strangers who only hold places cannot keep clients out.
+    for (auto& member : members_) {
+      if (member->closed || !member->newcomer) continue;
+      add(state_->handshakes_refused, 1);
+      close(member.get());
+      break;
+    }
+  }
+  far::set_stream_options(fd);
+  auto member = std::make_unique<Member>();
+  member->connection = std::make_unique<Connection>(*state_, fd, peer);
+  if (!watch(member.get())) return;
+  count(member.get(), true, false);
+  members_.push_back(std::move(member));
+}
+
+bool Worker::watch(Member* member) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = member;
+  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, member->connection->descriptor(), &event) == 0;
+}
+
+void Worker::take_handed_over() {
+  std::uint64_t count = 0;
+  static_cast<void>(!::read(event_, &count, sizeof count));
+  std::vector<std::unique_ptr<Connection>> handed;
+  {
+    LockGuard lock(handed_mutex_);
+    handed.swap(handed_);
+  }
+  for (auto& connection : handed) {
+    auto member = std::make_unique<Member>();
+    member->connection = std::move(connection);
+    if (!watch(member.get())) continue;
+    members_.push_back(std::move(member));
+    drive(members_.back().get());  // what came meanwhile may be in its buffer
+  }
+  if (listener_ >= 0) sessions_due_ns_ = now_ns();  // maybe a session was deserted: look
+}
+
+void Worker::drive(Member* member) {
+  if (member->closed) return;
+  Connection& connection = *member->connection;
+  bool was_newcomer = member->newcomer;
+  if (!connection.drive()) return close(member);
+  count(member, was_newcomer && !connection.joined(), connection.waiting());
+  if (was_newcomer && !member->newcomer) return settle(member);
+  if (connection.wants_to_write() != member->watching_writable) {
+    member->watching_writable = connection.wants_to_write();
+    epoll_event event{};
+    event.events = member->watching_writable ? EPOLLOUT : EPOLLIN;
+    event.data.ptr = member;
+    ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor(), &event);
+  }
+}
+
+// A newcomer that has joined its session moves to the worker whose turn it is.
+void Worker::settle(Member* member) {
+  Worker& next = *all_[next_worker_++ % all_.size()];
+  if (&next == this) return;
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, member->connection->descriptor(), nullptr);
+  next.hand_over(std::move(member->connection));
+  member->closed = burials_ = true;
+}
+
+void Worker::close(Member* member) {
+  count(member, false, false);
+  member->connection.reset();
+  member->closed = burials_ = true;
+}
+
+void Worker::count(Member* member, bool newcomer, bool waiting) {
+  newcomers_ += static_cast<std::uint32_t>(newcomer) - static_cast<std::uint32_t>(member->newcomer);
+  waiting_ += static_cast<std::uint32_t>(waiting) - static_cast<std::uint32_t>(member->waiting);
+  member->newcomer = newcomer;
+  member->waiting = waiting;
+}
+
+void Worker::bury() {
+  std::erase_if(members_, [](const auto& member) { return member->closed; });
+  burials_ = false;
+}
+
+void Worker::tick(std::uint64_t now) {
+  if (newcomers_ > 0) tick_newcomers(now);
+  if (accept_paused_until_ns_ != 0 && now >= accept_paused_until_ns_) {
+    accept_paused_until_ns_ = 0;
+    listen_again(true);
+  }
+  if (sessions_due_ns_ != 0 && now >= sessions_due_ns_)
+    sessions_due_ns_ = state_->sessions->end_deserted(now, state_->options.resume_grace_ns);
+}
+
+void Worker::tick_newcomers(std::uint64_t now) {
+  if (now < newcomers_due_ns_) return;
+  newcomers_due_ns_ = now + 1'000'000;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Member* member = members_[i].get();
+    if (member->closed || !member->newcomer) continue;
+    if (member->connection->opened_ns() + state_->options.handshake_ns < now) {
+      add(state_->handshakes_refused, 1);
+      log::info("%s did not introduce itself in time: connection closed",
+                far::to_string(member->connection->peer()).c_str());
+      close(member);
+    } else if (member->connection->waiting()) {
+      drive(member);
+    }
+  }
+}
+
+}  // namespace hinterland
