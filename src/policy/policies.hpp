@@ -1,0 +1,17 @@
+// The policies that come with Hinterland, found by name.
+#pragma once
+
+#include <span>
+
+#include "hinterland/policy.h"
+
+namespace hinterland {
+
+extern const hl_policy_ops kFifoPolicy;
+extern const hl_policy_ops kSecondChancePolicy;
+
+// All of them, the default first.
+std::span<const hl_policy_ops* const> policies();
+const hl_policy_ops* find_policy(const char* name);  // nullptr when there is none of that name
+
+}  // namespace hinterland

@@ -1,0 +1,140 @@
+// Every policy that comes with Hinterland, through the same contract that a plug-in has.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "far/test_support.hpp"
+#include "paging/policy_host.hpp"
+#include "policy/policies.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::uint32_t kPages = 4096;
+
+std::vector<hl_page> choose(PolicyHost& host, std::size_t count) {
+  std::vector<hl_page> victims(count);
+  victims.resize(host.choose_victims(victims));
+  return victims;
+}
+
+class PolicyTest : public ::testing::TestWithParam<const hl_policy_ops*> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(host.create(GetParam(), kPages).has_value()); }
+  PolicyHost host;
+};
+
+TEST_P(PolicyTest, HasAVersionANameAndHelp) {
+  EXPECT_EQ(GetParam()->abi_version, HL_POLICY_ABI_VERSION);
+  EXPECT_EQ(find_policy(GetParam()->name), GetParam());
+  EXPECT_GT(std::strlen(GetParam()->help), 0u);
+}
+
+TEST_P(PolicyTest, WithoutReusePagesLeaveInTheOrderTheyCame) {
+  host.arrived({100}, 5, HL_ARRIVAL_FIRST_TOUCH);
+  host.arrived({7}, 1, HL_ARRIVAL_FAULT);
+  host.arrived({0}, 2, HL_ARRIVAL_READ_AHEAD);
+  EXPECT_EQ(host.size(), 8u);
+  EXPECT_EQ(choose(host, 6), (std::vector<hl_page>{100, 101, 102, 103, 104, 7}));
+  EXPECT_EQ(host.size(), 2u);
+  EXPECT_EQ(choose(host, 10), (std::vector<hl_page>{0, 1}));
+  EXPECT_TRUE(choose(host, 10).empty());
+}
+
+TEST_P(PolicyTest, DepartedPagesAreNotChosen) {
+  host.arrived({10}, 10, HL_ARRIVAL_FIRST_TOUCH);
+  host.departed({12}, 3);
+  host.departed({3000}, 5);  // not there: nothing to do
+  host.departed({12}, 1);
+  EXPECT_EQ(host.size(), 7u);
+  EXPECT_EQ(choose(host, 100), (std::vector<hl_page>{10, 11, 15, 16, 17, 18, 19}));
+}
+
+TEST_P(PolicyTest, APageIsListedOnce) {
+  host.arrived({5}, 1, HL_ARRIVAL_FAULT);
+  host.arrived({5}, 1, HL_ARRIVAL_FAULT);
+  host.arrived({kPages - 1}, 1, HL_ARRIVAL_RETURNED);
+  EXPECT_EQ(host.size(), 2u);
+  EXPECT_EQ(choose(host, 10).size(), 2u);
+}
+
+TEST_P(PolicyTest, RandomCallsAgreeWithASet) {
+  std::uint64_t seed = far::testing::test_seed();
+  SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::set<hl_page> resident;
+  for (int step = 0; step < 50'000; ++step) {
+    hl_page first = static_cast<hl_page>(random() % (kPages - 8));
+    std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % 8);
+    switch (random() % 5) {
+      case 0:
+        host.departed({first}, count);
+        for (hl_page page = first; page < first + count; ++page) resident.erase(page);
+        break;
+      case 1:
+        for (hl_page victim : choose(host, count)) ASSERT_EQ(resident.erase(victim), 1u) << victim;
+        break;
+      default:
+        host.arrived({first}, count, static_cast<hl_arrival>(random() % 6));
+        for (hl_page page = first; page < first + count; ++page) resident.insert(page);
+    }
+    ASSERT_EQ(host.size(), resident.size());
+  }
+  EXPECT_EQ(choose(host, kPages).size(), resident.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PolicyTest, ::testing::ValuesIn(policies().begin(), policies().end()),
+                         [](const auto& policy) {
+                           std::string name = policy.param->name;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(SecondChanceTest, ARefaultedPageOutlivesOthers) {
+  PolicyHost host;
+  ASSERT_TRUE(host.create(&kSecondChancePolicy, kPages).has_value());
+  host.arrived({1}, 1, HL_ARRIVAL_REFAULT);
+  host.arrived({100}, 20, HL_ARRIVAL_FIRST_TOUCH);
+  std::vector<hl_page> victims = choose(host, 20);
+  EXPECT_EQ(std::count(victims.begin(), victims.end(), 1u), 0);
+  EXPECT_EQ(choose(host, 1), std::vector<hl_page>{1});
+}
+
+TEST(SecondChanceTest, ProvenPagesFallBackWhenThereAreTooMany) {
+  PolicyHost host;
+  ASSERT_TRUE(host.create(&kSecondChancePolicy, kPages).has_value());
+  host.arrived({0}, 1000, HL_ARRIVAL_REFAULT);
+  host.arrived({2000}, 10, HL_ARRIVAL_FAULT);
+  std::vector<hl_page> victims = choose(host, 300);
+  // The oldest proven pages leave before the unproven newcomers.
+  EXPECT_EQ(std::count_if(victims.begin(), victims.end(), [](hl_page page) { return page >= 2000; }), 0);
+  EXPECT_EQ(victims.front(), 0u);
+}
+
+TEST(PolicyHostTest, RefusesAnotherVersionOfTheInterface) {
+  hl_policy_ops other = kFifoPolicy;
+  other.abi_version = HL_POLICY_ABI_VERSION + 1;
+  PolicyHost host;
+  Status status = host.create(&other, kPages);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_NE(std::strstr(status.error().what(), "fifo"), nullptr);
+  EXPECT_NE(std::strlen(status.error().next_step()), 0u);
+}
+
+TEST(PolicyHostTest, SaysWhenAPolicyCannotStart) {
+  hl_policy_ops hungry = kFifoPolicy;
+  hungry.create = [](const hl_policy_env*) -> void* { return nullptr; };
+  PolicyHost host;
+  Status status = host.create(&hungry, kPages);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code(), ENOMEM);
+}
+
+TEST(PoliciesTest, AnUnknownNameIsNone) { EXPECT_EQ(find_policy("lru"), nullptr); }
+
+}  // namespace
+}  // namespace hinterland
