@@ -1,0 +1,68 @@
+// The local budget: how many pages are local (resident or in frames), how many may be, and when to reclaim.
+//
+// Invariant I5: local pages exceed the limit by no more than what is in flight. Thread-safe; the counters are
+// relaxed because each is only a quantity: the pages themselves are ordered by their words.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "base/mutex.hpp"
+#include "base/units.hpp"
+
+namespace hinterland {
+
+class Budget {
+ public:
+  void set_limit(std::uint64_t bytes) {
+    std::int64_t pages = static_cast<std::int64_t>(bytes >> kPageShift);
+    limit_.store(pages, std::memory_order_relaxed);
+    // Reclaim begins when less than 1/32 of the budget is free and stops at 1/16, but keeps between 16 and 4096
+    // pages in hand: enough for the faults that come while the reclaimer wakes up, without wasting the budget.
+    start_.store(std::clamp<std::int64_t>(pages / 32, 16, 2048), std::memory_order_relaxed);
+    stop_.store(std::clamp<std::int64_t>(pages / 16, 32, 4096), std::memory_order_relaxed);
+  }
+  std::int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  std::int64_t local() const { return local_.load(std::memory_order_relaxed); }
+  std::int64_t free() const { return limit() - local(); }
+
+  void add(std::int64_t pages) { local_.fetch_add(pages, std::memory_order_relaxed); }
+  void subtract(std::int64_t pages) { local_.fetch_sub(pages, std::memory_order_relaxed); }
+  void reset_local(std::int64_t pages) { local_.store(pages, std::memory_order_relaxed); }
+
+  bool has_room(std::int64_t pages) const { return free() >= pages; }
+  bool should_start() const { return free() < start_.load(std::memory_order_relaxed); }
+  bool should_stop() const { return free() >= stop_.load(std::memory_order_relaxed); }
+  std::int64_t pages_until_stop() const { return stop_.load(std::memory_order_relaxed) - free(); }
+  // Frames kept as a second chance.
+  std::uint32_t park_target() const {
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / 16, 32, 16384));
+  }
+
+  // The reclaimer sleeps here.
+  void sleep_until_woken(std::uint64_t timeout_ns) {
+    std::uint32_t seen = wake_word_.load(std::memory_order_acquire);
+    if (should_start()) return;
+    asleep_.store(true);  // seq_cst: either wake_if_asleep() sees it, or we see the new word
+    if (wake_word_.load() == seen) futex_wait(&wake_word_, seen, timeout_ns);
+    asleep_.store(false, std::memory_order_relaxed);
+  }
+  void wake_reclaimer() {
+    if (!asleep_.load()) return;
+    if (!asleep_.exchange(false)) return;  // somebody else just did
+    wake_word_.fetch_add(1);
+    futex_wake(&wake_word_, 1);
+  }
+  void after_fork_in_child() { asleep_.store(false, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> local_{0};
+  std::atomic<std::int64_t> limit_{0};
+  std::atomic<std::int64_t> start_{0};
+  std::atomic<std::int64_t> stop_{0};
+  std::atomic<std::uint32_t> wake_word_{0};
+  std::atomic<bool> asleep_{false};
+};
+
+}  // namespace hinterland

@@ -1,0 +1,73 @@
+#include "paging/budget.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/clock.hpp"
+
+namespace hinterland {
+namespace {
+
+TEST(BudgetTest, CountsAndRoom) {
+  Budget budget;
+  budget.set_limit(1000 * kPageSize);
+  budget.add(990);
+  EXPECT_EQ(budget.local(), 990);
+  EXPECT_EQ(budget.free(), 10);
+  EXPECT_TRUE(budget.has_room(10));
+  EXPECT_FALSE(budget.has_room(11));
+  budget.subtract(90);
+  EXPECT_EQ(budget.free(), 100);
+  budget.set_limit(800 * kPageSize);
+  EXPECT_EQ(budget.free(), -100);
+  budget.reset_local(3);
+  EXPECT_EQ(budget.local(), 3);
+}
+
+TEST(BudgetTest, WatermarksFollowTheLimitWithinBounds) {
+  struct Case {
+    std::int64_t limit, start, stop, park;
+  };
+  for (Case c : {Case{96, 16, 32, 32}, Case{3200, 100, 200, 200}, Case{1 << 20, 2048, 4096, 16384}}) {
+    Budget budget;
+    budget.set_limit(bytes_of_pages(static_cast<std::size_t>(c.limit)));
+    budget.reset_local(c.limit - c.start);
+    EXPECT_FALSE(budget.should_start()) << c.limit;
+    budget.add(1);
+    EXPECT_TRUE(budget.should_start()) << c.limit;
+    budget.reset_local(c.limit - c.stop);
+    EXPECT_TRUE(budget.should_stop()) << c.limit;
+    budget.add(1);
+    EXPECT_FALSE(budget.should_stop()) << c.limit;
+    EXPECT_EQ(budget.pages_until_stop(), 1) << c.limit;
+    EXPECT_EQ(budget.park_target(), c.park) << c.limit;
+  }
+}
+
+TEST(BudgetTest, TheReclaimerSleepsUntilItIsWoken) {
+  Budget budget;
+  budget.set_limit(1000 * kPageSize);
+  budget.wake_reclaimer();  // nobody sleeps: nothing happens
+  std::uint64_t started = now_ns();
+  budget.sleep_until_woken(20'000'000);
+  EXPECT_GE(now_ns() - started, 15'000'000u);
+  std::atomic<bool> awake{false};
+  std::thread reclaimer([&] {
+    budget.sleep_until_woken(0);
+    awake = true;
+  });
+  while (!awake) budget.wake_reclaimer();  // the first ones may come before it sleeps
+  reclaimer.join();
+}
+
+TEST(BudgetTest, WhoIsShortDoesNotSleep) {
+  Budget budget;
+  budget.set_limit(1000 * kPageSize);
+  budget.add(1000);
+  budget.sleep_until_woken(0);  // would never return
+  SUCCEED();
+}
+
+}  // namespace
+}  // namespace hinterland

@@ -1,0 +1,83 @@
+// What all parts of the pager share: one process's window, words, frames, budget, policy and device.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "base/stats.hpp"
+#include "far/device.hpp"
+#include "far/space.hpp"
+#include "kernel/kernel.hpp"
+#include "paging/budget.hpp"
+#include "paging/frames.hpp"
+#include "paging/page_table.hpp"
+#include "paging/policy_host.hpp"
+#include "paging/window.hpp"
+
+namespace hinterland {
+
+// How often a page that was unmapped but kept in a frame is touched again before the frame is needed: decides whether
+// clean pages are worth a frame. Relaxed counters, halved now and then so that they follow the program.
+class SecondChance {
+ public:
+  bool enabled = false;
+  void note_parked() {
+    if (parked_.fetch_add(1, std::memory_order_relaxed) < 4096) return;
+    parked_.store(2048, std::memory_order_relaxed);
+    hits_.store(hits_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
+  }
+  void note_hit() { hits_.fetch_add(1, std::memory_order_relaxed); }
+  // One in eight: a hit saves a fetch (3 us from RAM, tens from a network), a frame costs about 0.8 us (FACTS.md 2).
+  bool pays() const {
+    return hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;
+  }
+
+ private:
+  std::atomic<std::uint32_t> parked_{0};
+  std::atomic<std::uint32_t> hits_{0};
+};
+
+struct Core {
+  Core(Kernel& kernel_in, std::unique_ptr<far::Device> device_in) : kernel(kernel_in), device(std::move(device_in)) {}
+
+  Kernel& kernel;
+  std::unique_ptr<far::Device> device;
+  std::unique_ptr<far::Space> space;
+  Window window;  // its free ranges are guarded by the pager's map lock; base and size never change
+  PageTable pages;
+  FrameRing frames;
+  Budget budget;
+  PolicyHost policy;
+  bool take_by_move = false;  // dirty pages are taken with MOVE; else they are protected and copied
+  std::uint32_t read_ahead_pages_max = 0;
+  std::atomic<bool> managed{false};  // paging has begun; before, the kernel alone has the pages
+  // Held while a page's protection matters: taking a page that is not writable means reading and then unmapping it,
+  // and nobody may make it writable in between.
+  Mutex protection_mutex;
+
+  SecondChance second_chance;
+  std::atomic<bool> refusal_reported{false};  // on stderr, once
+  Mutex loss_mutex;                           // who finds it held waits: the program may die of what comes next
+  bool loss_reported = false;                 // guarded by loss_mutex
+
+  std::uintptr_t address_of(PageIndex page) const { return window.address_of(page); }
+  void* memory_of(PageIndex page) const { return reinterpret_cast<void*>(window.address_of(page)); }
+
+  // Lets go of a page and wakes whoever came while it was busy.
+  void unlock(PageIndex page, PageWord next) {
+    if (pages[page].unlock(next)) kernel.wake(address_of(page), kPageSize);
+  }
+  // Takes the busy bit, waiting for the mover that holds it. Not for the fault handler.
+  PageWord lock_waiting(PageIndex page);
+
+  // The far copy is no longer needed (the page was written to, or freed).
+  void release_far(far::FarPage page) { space->release({&page, 1}); }
+  // The device is gone: says so, once, with the number of pages that are lost with it.
+  void report_loss();
+  // Puts a frame's bytes back where the program sees them, writable. The page's busy bit is held. Keeps the count of
+  // local pages right: true when one more is local now (a copy; the frame's page is dropped later). Waits for memory
+  // as long as it takes: the bytes are nowhere else.
+  bool give_back(PageIndex page, std::uint32_t frame);
+};
+
+}  // namespace hinterland

@@ -1,0 +1,78 @@
+// Takes pages out of local memory: chooses victims, takes them from the program, writes back what is dirty, and
+// gives the memory to the kernel. (Eden 3.3 and 3.4, Hermit 4.4: batch everything.)
+//
+// Clean victims are protected and equal to their far copy (I3), so they are simply unmapped, many with one flush.
+// Dirty ones are taken with MOVE: atomic, so no write is lost (I2), and without protecting them first. A page that
+// MOVE cannot take (not writable, or the kernel has no MOVE) is protected, copied and unmapped.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "paging/core.hpp"
+
+namespace hinterland {
+
+class Evictor {
+ public:
+  static constexpr std::uint32_t kBatchMax = 256;  // one flush for this many; more brings no more (FACTS.md 2)
+
+  static Result<std::unique_ptr<Evictor>> create(Core& core);
+  // In a forked child: a channel of its own.
+  Status after_fork_in_child();
+
+  // Makes about `wanted` pages of local memory free. Returns how many became free; 0 when nothing could be taken
+  // (all pinned, or the device refuses). Thread-safe. May block for the device when it is not synchronous.
+  std::size_t reclaim(std::size_t wanted);
+
+  Mutex& mutex() { return mutex_; }
+
+ private:
+  struct Victim {
+    PageIndex page;
+    PageWord word;  // as it was when it was locked
+    std::uint32_t frame = 0;
+    far::FarPage far{};
+    bool write = false;      // on its way to the device
+    bool allocated = false;  // `far` was taken for it
+    int error = 0;
+  };
+  using Victims = std::span<Victim>;
+
+  explicit Evictor(Core& core) : core_(core) {}
+
+  std::size_t choose(std::size_t wanted);  // fills chosen_, sorted by page
+  bool accept(PageIndex page, Victim* victim);
+  bool must_stay(PageWord word) const;
+  std::size_t drop_without_frame(Victims victims);  // unmaps; returns pages freed
+  std::size_t take_into_frames(Victims victims);    // how many of the first were taken (or let go)
+  std::int64_t take_run(Victims run, FrameRun frames);
+  bool take_by_copy(Victim& victim, std::uint32_t frame);
+  bool refuse(Victim& victim);
+  void after_refused_move(Victim& victim, std::uint32_t frame, std::int64_t error);
+  void settle(Victims taken);  // write back, then park
+  void write_back(Victims taken);
+  void gather(Victims taken, std::size_t outstanding);
+  void park(Victim& victim);
+  void restore(Victim& victim);  // could not be written: give it back to the program
+  std::uint32_t expire_frames(std::uint32_t max);
+  bool wants_frame(const Victim& victim);
+  void report_device_error(int error);
+
+  Core& core_;
+  Mutex mutex_;
+  std::unique_ptr<far::Channel> channel_;
+  std::array<Victim, kBatchMax> chosen_;
+  std::array<Victim, kBatchMax> taken_;
+  std::size_t taken_count_ = 0;
+  alignas(kPageSize) std::array<std::byte, kPageSize> bounce_{};
+  // Local pages freed in this round on side ways; below zero where pages were restored by a copy, and are local twice
+  // until their frames expire.
+  std::ptrdiff_t freed_aside_ = 0;
+  std::uint32_t park_sample_ = 0;
+  std::uint64_t full_until_ns_ = 0;  // the device had no space: dirty pages stay until then; 0: it has
+};
+
+}  // namespace hinterland

@@ -1,0 +1,254 @@
+// The fault handler: message in, page mapped, thread woken.
+#include "paging/fault_handler.hpp"
+
+#include <poll.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/inside.hpp"
+
+namespace hinterland {
+namespace {
+
+// 64 pages of zeros to copy from: never written, so the kernel backs all of them with its one zero page. (Not const:
+// it would then be 256 KiB of zeros in the file.)
+alignas(kPageSize) std::array<std::byte, bytes_of_pages(Fetcher::kRunMax)> g_zeros;
+
+}  // namespace
+
+Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, ProgramThreads& threads, Evictor& direct) {
+  auto handler = std::unique_ptr<FaultHandler>(new FaultHandler(core, threads, direct));
+  auto fetcher = Fetcher::create(core);
+  if (!fetcher) return std::unexpected(fetcher.error());
+  handler->fetcher_ = std::move(*fetcher);
+  return handler;
+}
+
+Status FaultHandler::after_fork_in_child() {
+  working_.reset_after_fork();
+  paused_.store(0, std::memory_order_relaxed);
+  return fetcher_->after_fork_in_child();
+}
+
+void FaultHandler::pause() {
+  paused_.store(1);
+  working_.lock();  // the handler lets go when nothing is in flight
+}
+
+void FaultHandler::resume() {
+  paused_.store(0);
+  working_.unlock();
+  futex_wake(&paused_, 1);
+}
+
+void FaultHandler::run() {
+  InsideRuntime inside;
+  for (;;) {
+    int count = 0;
+    bool drain = paused_.load() != 0;
+    if (fetcher_->in_flight() == 0) {
+      if (drain) {
+        futex_wait(&paused_, 1);
+        continue;
+      }
+      count = core_.kernel.read_faults(messages_, true);
+      if (count <= 0) continue;
+      working_.lock();
+    } else if (!drain) {
+      sleep_until_something_comes();
+      count = core_.kernel.read_faults(messages_, false);
+    } else {
+      fetcher_->wait(1'000'000'000);
+    }
+    // working_ is held here, and stays so while requests are in flight.
+    std::uint64_t started = now_ns();
+    for (int i = 0; i < count; ++i) serve(messages_[static_cast<std::size_t>(i)]);
+    if (fetcher_->in_flight() != 0) fetcher_->progress();
+    if (count > 0) stat_page()->fault_latency.add((now_ns() - started) / static_cast<unsigned>(count));
+    if (fetcher_->in_flight() == 0) working_.unlock();
+  }
+}
+
+void FaultHandler::sleep_until_something_comes() {
+  // Arrivals usually come within the time that going to sleep takes.
+  if (fetcher_->progress()) return;
+  pollfd waits[2] = {{core_.kernel.fault_descriptor(), POLLIN, 0}, {fetcher_->event_descriptor(), POLLIN, 0}};
+  ::poll(waits, 2, 100);
+}
+
+void FaultHandler::serve(const FaultMessage& message) {
+  if (!core_.window.contains(message.address, kPageSize)) {  // a frame: never touched while empty
+    core_.kernel.wake(message.address, kPageSize);
+    return;
+  }
+  PageIndex page = core_.window.index_of(message.address);
+  threads_.follow(message.thread_id);
+  core_.pages.note_used(page);
+  PageCell& cell = core_.pages[page];
+  PageWord word;
+  while (!cell.try_lock(&word))
+    if (cell.announce_waiter()) return;  // whoever holds it wakes the thread, which then looks again
+
+  switch (word.state()) {
+    case PageState::resident:
+      serve_resident(page, word, message);
+      break;
+    case PageState::untouched:
+      serve_untouched(page, message);
+      break;
+    case PageState::parked:
+      serve_parked(page, word, message.write);
+      break;
+    case PageState::far:
+      serve_far(page, word, message.write);
+      break;
+    case PageState::lost:
+      core_.kernel.poison(message.address, kPageSize);
+      core_.unlock(page, word);
+      core_.kernel.wake(message.address, kPageSize);
+      break;
+    case PageState::leaving:
+    case PageState::arriving:
+      HL_CHECK(false && "a page on its way is busy");
+  }
+  if (core_.budget.should_start()) core_.budget.wake_reclaimer();
+}
+
+void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMessage& message) {
+  std::uintptr_t address = core_.address_of(page);
+  if (message.write_protect) {
+    if (word.has_far()) core_.release_far(word.far_page());
+    // Wakes; but not when the mapping went away meanwhile, and then the thread must find that out.
+    if (core_.kernel.write_protect(address, kPageSize, false) != 0) core_.kernel.wake(address, kPageSize);
+    core_.unlock(page, word.resident_dirty().with_often_written(true));
+    count(Counter::faults_write_protect);
+    return;
+  }
+  // Usually another thread's fault was served first. Or the program dropped the page by a raw system call, and then
+  // it reads as zeros.
+  count(Counter::faults_spurious);
+  std::uint64_t present = 0;
+  bool there = core_.kernel.present(address, 1, {&present, 1}) != 0 || present != 0;
+  if (!there) {
+    if (word.has_far()) core_.release_far(word.far_page());
+    core_.policy.departed(page, 1);
+    core_.budget.subtract(1);
+    core_.unlock(page, PageWord::untouched());
+  } else {
+    core_.unlock(page, word);
+  }
+  core_.kernel.wake(address, kPageSize);
+}
+
+void FaultHandler::serve_untouched(PageIndex page, const FaultMessage& message) {
+  StreamWindow window = streams_.on_fault(page, core_.window.pages());
+  PageRun run = lock_around(page, window.run, PageState::untouched);
+  make_room(run.count);
+  map_zeros(run, message.write);
+  count(Counter::faults_first_touch);
+}
+
+void FaultHandler::map_zeros(PageRun run, bool write) {
+  core_.budget.add(run.count);
+  std::uint32_t at = 0, most = run.count;
+  while (at < run.count) {
+    std::uintptr_t address = core_.address_of(run.first + at);
+    std::uint32_t wanted = std::min(most, run.count - at);
+    std::size_t length = bytes_of_pages(wanted);
+    std::int64_t done =
+        write ? core_.kernel.copy(address, g_zeros.data(), length, false) : core_.kernel.zero(address, length);
+    if (done == -EAGAIN) continue;
+    if (done == -ENOMEM && direct_.reclaim(Evictor::kBatchMax) != 0) continue;
+    if (done < 0 && done != -EEXIST && wanted > 1) {  // maybe it only reaches beyond one of the kernel's mappings
+      most = wanted / 2;
+      continue;
+    }
+    if (done > 0) most = run.count;
+    std::uint32_t mapped = done > 0 ? static_cast<std::uint32_t>(done >> kPageShift) : 0;
+    // Read ahead of a stream may reach beyond what is mapped: -ENOENT, and nothing was there to map.
+    bool there = mapped != 0 || done == -EEXIST;
+    std::uint32_t dealt_with = std::max(mapped, 1u);
+    if (there) core_.policy.arrived(run.first + at, dealt_with, HL_ARRIVAL_FIRST_TOUCH);
+    if (!there) core_.budget.subtract(dealt_with);
+    for (std::uint32_t i = 0; i < dealt_with; ++i)
+      core_.unlock(run.first + at + i, there ? PageWord{}.resident_dirty() : PageWord::untouched());
+    if (mapped == 0) core_.kernel.wake(address, kPageSize);
+    at += dealt_with;
+    if (!there) most = 1;  // the rest of what was brought ahead lies beyond the mapping, too
+  }
+}
+
+void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
+  Frame& frame = core_.frames[word.frame()];
+  far::FarPage far = frame.far;
+  count(Counter::faults_refault);
+  core_.second_chance.note_hit();
+  // A page that is only read stays clean: mapped protected from a copy, in one step. One that is written is moved.
+  bool keep_clean = !write && !word.often_written() && core_.kernel.features().write_protect;
+  if (keep_clean) {
+    std::int64_t done =
+        core_.kernel.copy(core_.address_of(page), core_.frames.memory_of(word.frame()), kPageSize, true);
+    keep_clean = done == static_cast<std::int64_t>(kPageSize);
+  }
+  core_.policy.arrived(page, 1, HL_ARRIVAL_REFAULT);
+  if (keep_clean) {
+    core_.budget.add(1);
+    frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with the look in expire()
+    core_.unlock(page, word.resident_clean(far));
+  } else {
+    core_.give_back(page, word.frame());
+    core_.release_far(far);
+    core_.unlock(page, word.resident_dirty());
+  }
+  core_.kernel.wake(core_.address_of(page), kPageSize);
+}
+
+void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
+  count(write ? Counter::faults_write : Counter::faults_read);
+  StreamWindow window = streams_.on_fault(page, core_.window.pages());
+  core_.pages[page].set_locked(word.arriving());
+  PageRun run = lock_around(page, window.run, PageState::far);
+  if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
+  make_room(run.count);
+  core_.budget.add(run.count);
+  fetcher_->start(run, page, write);
+}
+
+// Locks the neighbours of a page that are in the same state, as far as the window asks, without waiting.
+PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState state) {
+  // Under a small budget a run must not push out what it brings.
+  auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
+  std::uint32_t first = page.value, end = page.value + 1;
+  auto take = [&](std::uint32_t neighbour) {
+    PageCell& cell = core_.pages[{neighbour}];
+    if (cell.load().state() != state) return false;
+    core_.pages.note_used({neighbour});
+    PageWord word;
+    if (!cell.try_lock(&word)) return false;
+    if (word.state() != state) {
+      core_.unlock({neighbour}, word);
+      return false;
+    }
+    if (state == PageState::far) cell.set_locked(word.arriving());
+    return true;
+  };
+  while (end < wanted.end().value && end - first < most && take(end)) ++end;
+  while (first > wanted.first.value && end - first < most && take(first - 1)) --first;
+  return {{first}, end - first};
+}
+
+// Direct reclaim, the last resort: the background fell behind.
+void FaultHandler::make_room(std::uint32_t pages) {
+  if (core_.budget.has_room(pages)) return;
+  count(Counter::reclaim_direct_faults);
+  while (!core_.budget.has_room(pages)) {
+    std::size_t freed = direct_.reclaim(std::max<std::size_t>(pages, 32));
+    if (freed == 0) return;  // all pinned, or the device refuses: go beyond the budget rather than hang
+    count(Counter::reclaim_direct_pages, freed);
+  }
+}
+
+}  // namespace hinterland

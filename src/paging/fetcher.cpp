@@ -1,0 +1,271 @@
+// The way in: device read, then one mapping call for each stretch of pages that arrived side by side.
+#include "paging/fetcher.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "paging/reservation.hpp"
+
+namespace hinterland {
+
+Result<std::unique_ptr<Fetcher>> Fetcher::create(Core& core) {
+  auto fetcher = std::unique_ptr<Fetcher>(new Fetcher(core));
+  auto channel = core.device->open_channel();
+  if (!channel) return std::unexpected(channel.error());
+  fetcher->channel_ = std::move(*channel);
+  fetcher->buffers_ = static_cast<std::byte*>(reserve_zeroed(bytes_of_pages(kBuffers)));
+  if (fetcher->buffers_ == nullptr) return std::unexpected(Error::make(ENOMEM, "no memory for transfer buffers"));
+  return fetcher;
+}
+
+Status Fetcher::after_fork_in_child() {
+  auto channel = core_.device->open_channel();
+  if (!channel) return std::unexpected(channel.error());
+  channel_ = std::move(*channel);
+  return {};
+}
+
+void Fetcher::start(PageRun run, PageIndex demanded, bool write) {
+  if (core_.device->info().direct) {
+    start_direct(run, demanded, write);
+    return;
+  }
+  Transfer* transfer = free_transfer();
+  std::uint32_t first_buffer = 0;
+  // Short of buffers: only what was asked for; and for that there will be one when the next request completes.
+  if (transfer != nullptr && !take_buffers(run.count, &first_buffer)) transfer = nullptr;
+  while (transfer == nullptr) {
+    if (run.count > 1) {
+      unlock_rest({run.first, demanded.value - run.first.value});
+      unlock_rest({demanded + 1, run.end().value - demanded.value - 1});
+      run = {demanded, 1};
+    }
+    transfer = free_transfer();
+    if (transfer != nullptr && !take_buffers(1, &first_buffer)) transfer = nullptr;
+    if (transfer == nullptr && !progress()) wait(1'000'000'000);
+  }
+  *transfer = Transfer{run, demanded, write, true, first_buffer, run.count, now_ns(), {}, {}};
+  ++transfers_in_flight_;
+  submit(*transfer);
+  progress();
+}
+
+Fetcher::Transfer* Fetcher::free_transfer() {
+  auto at = std::find_if(transfers_.begin(), transfers_.end(), [](const Transfer& t) { return !t.active; });
+  return at == transfers_.end() ? nullptr : &*at;
+}
+
+// Adjacent buffers, so that a run that arrived whole is mapped with one call.
+bool Fetcher::take_buffers(std::uint32_t count, std::uint32_t* first) {
+  for (std::uint32_t tried = 0, length = 0; tried < kBuffers + count; ++tried) {
+    if (next_buffer_ == kBuffers) next_buffer_ = length = 0;
+    length = buffers_used_[next_buffer_] ? 0 : length + 1;
+    ++next_buffer_;
+    if (length < count) continue;
+    *first = next_buffer_ - count;
+    for (std::uint32_t i = 0; i < count; ++i) buffers_used_.set(*first + i);
+    return true;
+  }
+  return false;
+}
+
+void Fetcher::unlock_rest(PageRun run) {
+  core_.budget.subtract(run.count);
+  for (std::uint32_t i = 0; i < run.count; ++i) {
+    PageIndex page = run.first + i;
+    PageWord word = core_.pages[page].load();
+    core_.unlock(page, PageWord{}.far(word.far_page()).with_often_written(word.often_written()));
+  }
+}
+
+void Fetcher::submit(Transfer& transfer) {
+  std::array<far::Request, kRunMax> requests;
+  auto index = static_cast<std::uint64_t>(&transfer - transfers_.data());
+  for (std::uint32_t i = 0; i < transfer.run.count; ++i)
+    requests[i] = {far::Operation::read, core_.pages[transfer.run.first + i].load().far_page(),
+                   buffers_ + bytes_of_pages(transfer.first_buffer + i), index << 32 | i};
+  // The page that a thread waits for goes first.
+  std::swap(requests[0], requests[transfer.demanded.value - transfer.run.first.value]);
+  for (std::uint32_t sent = 0; sent < transfer.run.count;) {
+    int accepted = channel_->submit(std::span(requests.data() + sent, transfer.run.count - sent));
+    if (accepted < 0) {
+      for (; sent < transfer.run.count; ++sent) complete({requests[sent].tag, -accepted});
+      return;
+    }
+    sent += static_cast<std::uint32_t>(accepted);
+    if (accepted == 0 && !progress()) wait(1'000'000'000);
+  }
+}
+
+bool Fetcher::progress() {
+  std::array<far::Completion, 64> done;
+  bool any = false;
+  for (;;) {
+    int n = channel_->poll(done);
+    for (int i = 0; i < n; ++i) complete(done[static_cast<std::size_t>(i)]);
+    any |= n > 0;
+    if (n < static_cast<int>(done.size())) break;
+  }
+  if (any)
+    for (Transfer& transfer : transfers_)
+      if (transfer.active && transfer.arrived.any()) map_arrived(transfer);
+  return any;
+}
+
+void Fetcher::complete(const far::Completion& completion) {
+  Transfer& transfer = transfers_[completion.tag >> 32];
+  auto offset = static_cast<std::uint32_t>(completion.tag);
+  --transfer.left;
+  if (completion.error == 0) {
+    transfer.arrived.set(offset);
+    count(Counter::device_bytes_in, kPageSize);
+  } else {
+    // What was only read ahead is not given up before somebody wants it.
+    PageIndex page = transfer.run.first + offset;
+    if (page == transfer.demanded)
+      lose(page, completion.error);
+    else
+      unlock_rest({page, 1});
+    transfer.done.set(offset);
+  }
+  if (transfer.left == 0) map_arrived(transfer);
+}
+
+// Maps what has come, in stretches of equal protection. Neighbours of the page that is waited for are held back
+// until the last of them is there: one call for all of them costs a quarter a page of one call each.
+void Fetcher::map_arrived(Transfer& transfer) {
+  std::uint32_t wanted = transfer.demanded.value - transfer.run.first.value;
+  bool all = transfer.left == 0;
+  if (!all) {
+    if (!transfer.arrived[wanted]) return;
+    map_run(transfer.demanded, 1, buffers_ + bytes_of_pages(transfer.first_buffer + wanted),
+            wants_protection(transfer.demanded, transfer.demanded, transfer.write), HL_ARRIVAL_FAULT);
+    transfer.arrived.reset(wanted);
+    transfer.done.set(wanted);
+    stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
+    return;
+  }
+  if (transfer.arrived[wanted]) stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
+  for (std::uint32_t at = 0; at < transfer.run.count;) {
+    if (!transfer.arrived[at]) {
+      ++at;
+      continue;
+    }
+    PageIndex first = transfer.run.first + at;
+    bool protect = wants_protection(first, transfer.demanded, transfer.write);
+    std::uint32_t length = 1;
+    while (at + length < transfer.run.count && transfer.arrived[at + length] &&
+           wants_protection(first + length, transfer.demanded, transfer.write) == protect)
+      ++length;
+    map_run(first, length, buffers_ + bytes_of_pages(transfer.first_buffer + at), protect,
+            at <= wanted && wanted < at + length ? HL_ARRIVAL_FAULT : HL_ARRIVAL_READ_AHEAD);
+    at += length;
+  }
+  for (std::uint32_t i = 0; i < transfer.run.count; ++i) buffers_used_.reset(transfer.first_buffer + i);
+  transfer.active = false;
+  --transfers_in_flight_;
+}
+
+// I3: a page that may be written without a fault is dirty. Pages that are written every time they are here skip
+// the fault, and are looked at again now and then, in case that has changed.
+bool Fetcher::wants_protection(PageIndex page, PageIndex demanded, bool write) {
+  if (!core_.kernel.features().write_protect) return false;
+  if (page == demanded) return !write && !core_.pages[page].load().often_written();
+  return !core_.pages[page].load().often_written();
+}
+
+void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write) {
+  std::uint64_t started = now_ns();
+  for (std::uint32_t at = 0; at < run.count;) {
+    PageIndex first = run.first + at;
+    bool protect = wants_protection(first, demanded, write);
+    auto source = static_cast<const std::byte*>(core_.device->direct_page(core_.pages[first].load().far_page()));
+    std::uint32_t length = 1;
+    while (at + length < run.count && wants_protection(first + length, demanded, write) == protect &&
+           core_.device->direct_page(core_.pages[first + length].load().far_page()) ==
+               source + bytes_of_pages(length))
+      ++length;
+    bool holds_demanded = first <= demanded && demanded < first + length;
+    map_run(first, length, source, protect, holds_demanded ? HL_ARRIVAL_FAULT : HL_ARRIVAL_READ_AHEAD);
+    at += length;
+  }
+  count(Counter::device_bytes_in, bytes_of_pages(run.count));
+  stat_page()->fetch_latency.add(now_ns() - started);
+}
+
+void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void* bytes, bool protect,
+                      hl_arrival why) {
+  std::uint32_t at = 0, most = count_of_pages;
+  while (at < count_of_pages) {
+    std::uint32_t wanted = std::min(most, count_of_pages - at);
+    std::int64_t done =
+        core_.kernel.copy(core_.address_of(first + at), static_cast<const std::byte*>(bytes) + bytes_of_pages(at),
+                          bytes_of_pages(wanted), protect);
+    if (done == -EAGAIN) continue;  // the address space is changing under us: the kernel asks to come again
+    if (done == -ENOMEM) {
+      timespec nap{0, 1'000'000};
+      nanosleep(&nap, nullptr);
+      continue;
+    }
+    if (done < 0 && done != -EEXIST && wanted > 1) {  // maybe it only reaches beyond one of the kernel's mappings
+      most = wanted / 2;
+      continue;
+    }
+    most = count_of_pages;
+    std::uint32_t mapped = done > 0 ? static_cast<std::uint32_t>(done >> kPageShift) : 0;
+    if (mapped == 0) {
+      mapped_behind_our_back(first + at, done == -EEXIST);
+      ++at;
+      continue;
+    }
+    core_.policy.arrived(first + at, mapped, why);
+    for (std::uint32_t i = 0; i < mapped; ++i) publish(first + at + i, protect);
+    at += mapped;
+  }
+  count(Counter::pages_in, count_of_pages);
+}
+
+// The program changed the mapping by a raw system call. What is there counts; else there is nothing to keep.
+void Fetcher::mapped_behind_our_back(PageIndex page, bool something_there) {
+  PageWord word = core_.pages[page].load();
+  core_.release_far(word.far_page());
+  if (something_there)
+    core_.policy.arrived(page, 1, HL_ARRIVAL_FAULT);
+  else
+    core_.budget.subtract(1);
+  core_.unlock(page, something_there ? word.resident_dirty() : PageWord::untouched());
+  core_.kernel.wake(core_.address_of(page), kPageSize);
+}
+
+void Fetcher::publish(PageIndex page, bool protect) {
+  PageWord word = core_.pages[page].load();
+  if (protect) {
+    core_.unlock(page, word.resident_clean(word.far_page()));
+    return;
+  }
+  core_.release_far(word.far_page());
+  // Not asked to write, only expected to: one time in eight, find out whether that still holds.
+  bool keep_expecting = ++recheck_ % 8 != 0;
+  core_.unlock(page, word.resident_dirty().with_often_written(word.often_written() && keep_expecting));
+}
+
+// I4: no invented data. The page raises SIGBUS from now on.
+void Fetcher::lose(PageIndex page, int error) {
+  count(Counter::device_errors);
+  count(Counter::pages_lost);
+  core_.budget.subtract(1);
+  if (core_.device->lost() != 0)
+    core_.report_loss();
+  else
+    log::error("%s", Error::make(error, "page %p cannot be had from %s; touching it raises SIGBUS",
+                                 core_.memory_of(page), core_.device->info().url.c_str())
+                         .what());
+  core_.kernel.poison(core_.address_of(page), kPageSize);
+  core_.release_far(core_.pages[page].load().far_page());  // nobody will ask for it again
+  core_.unlock(page, PageWord::lost());
+  core_.kernel.wake(core_.address_of(page), kPageSize);
+}
+
+}  // namespace hinterland

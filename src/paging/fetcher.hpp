@@ -1,0 +1,75 @@
+// Brings pages in: reads them from the device, several requests at a time, and maps them as they arrive.
+//
+// A read fault maps a page protected and clean, so that it can leave again without being written; a write fault, or
+// a page that was written last time it was here, maps it writable and dirty. Runs of pages are mapped with one call.
+//
+// Not thread-safe: belongs to one thread (the fault handler), which calls progress() while requests are in flight.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+
+#include "paging/core.hpp"
+
+namespace hinterland {
+
+class Fetcher {
+ public:
+  static constexpr std::uint32_t kRunMax = 64;
+
+  static Result<std::unique_ptr<Fetcher>> create(Core& core);
+  Status after_fork_in_child();
+
+  // Starts fetching pages whose cells are locked, in state arriving, and counted in the budget. `demanded` is the
+  // page that was asked for, `write` how. The cells are unlocked as the pages arrive. Fetches at least the demanded
+  // page; may fetch fewer than the whole run when buffers are short (then the rest is unlocked again).
+  void start(PageRun run, PageIndex demanded, bool write);
+
+  // Gathers completions and maps what has come. Never blocks. True when something came.
+  bool progress();
+  void wait(std::uint64_t timeout_ns) { channel_->wait(timeout_ns); }
+  std::uint32_t in_flight() const { return transfers_in_flight_; }
+  int event_descriptor() const { return channel_->event_descriptor(); }
+
+ private:
+  struct Transfer {
+    PageRun run;
+    PageIndex demanded;
+    bool write = false;
+    bool active = false;
+    std::uint32_t first_buffer = 0;
+    std::uint32_t left = 0;  // requests not completed yet
+    std::uint64_t started_ns = 0;
+    std::bitset<kRunMax> done;     // arrived and mapped, or failed
+    std::bitset<kRunMax> arrived;  // arrived, not mapped yet
+  };
+  static constexpr std::uint32_t kTransfers = 64;
+  static constexpr std::uint32_t kBuffers = 512;  // 2 MiB of local memory at most, and only if it is used
+
+  explicit Fetcher(Core& core) : core_(core) {}
+  void start_direct(PageRun run, PageIndex demanded, bool write);
+  bool take_buffers(std::uint32_t count, std::uint32_t* first);
+  Transfer* free_transfer();
+  void unlock_rest(PageRun run);
+  void submit(Transfer& transfer);
+  void complete(const far::Completion& completion);
+  void map_arrived(Transfer& transfer);
+  void map_run(PageIndex first, std::uint32_t count, const void* bytes, bool protect, hl_arrival why);
+  void publish(PageIndex page, bool protect);
+  void mapped_behind_our_back(PageIndex page, bool something_there);
+  bool wants_protection(PageIndex page, PageIndex demanded, bool write);
+  void lose(PageIndex page, int error);
+
+  Core& core_;
+  std::unique_ptr<far::Channel> channel_;
+  std::byte* buffers_ = nullptr;  // kBuffers pages
+  std::bitset<kBuffers> buffers_used_;
+  std::uint32_t next_buffer_ = 0;
+  std::array<Transfer, kTransfers> transfers_;
+  std::uint32_t transfers_in_flight_ = 0;
+  std::uint32_t recheck_ = 0;
+};
+
+}  // namespace hinterland

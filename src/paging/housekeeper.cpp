@@ -1,0 +1,131 @@
+// The housekeeper thread: starts paging when the program nears its budget, applies `hinterland tune`, and keeps the
+// figures in the statistics page fresh. Sleeps nearly always.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/inside.hpp"
+#include "base/log.hpp"
+#include "paging/pager_impl.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+// What the kernel can hand out at most while we sleep: huge pages zeroed by two CPUs.
+constexpr std::uint64_t kTouchedPerNanosecond = 8;  // bytes
+
+}  // namespace
+
+// Paging begins before the budget is used up by as much as the program could touch while nobody looks.
+std::uint64_t Pager::Impl::takeover_mark() const {
+  std::uint64_t budget = budget_bytes.load();
+  std::uint64_t margin = std::clamp<std::uint64_t>(budget / 8, 16 * kMiB, 256 * kMiB);
+  return budget > 2 * margin ? budget - margin : budget / 2;
+}
+
+void Pager::Impl::housekeeper() {
+  InsideRuntime inside;
+  core.space->enter_process();
+  for (;;) {
+    StatPage* page = stat_page();
+    std::uint32_t seen = page->request_sequence.load(std::memory_order_acquire);  // pairs with the kick's add
+    std::uint64_t sleep_ns = look_after();
+    if (page->request_sequence.load(std::memory_order_acquire) == seen)
+      futex_wait(&page->request_sequence, seen, sleep_ns, true);
+  }
+}
+
+std::uint64_t Pager::Impl::look_after() {
+  answer_requests();
+  std::uint64_t sleep_ns = core.managed.load() ? keep_room_for_other_memory() : watch_pressure();
+  if (core.space->is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
+  refresh_gauges();
+  return sleep_ns;
+}
+
+// Before paging began: is it time? Sleeps no longer than the program needs to reach the mark at full speed.
+std::uint64_t Pager::Impl::watch_pressure() {
+  std::uint64_t mark = takeover_mark();
+  std::uint64_t resident = core.kernel.resident_anonymous_bytes();
+  set_gauge(Gauge::resident_bytes, resident);
+  note_peak(resident);
+  if (resident < mark) {
+    LockGuard guard(map_mutex);
+    // It cannot get there without mapping more, and then map() wakes us.
+    if (resident + regions.mapped_bytes() < mark) return 10 * kSecond;
+    return std::clamp<std::uint64_t>((mark - resident) / kTouchedPerNanosecond, kMillisecond, kSecond);
+  }
+  if (Status status = take_over(); !status) {
+    log::error("%s; the program goes on without a budget", status.error().what());
+    return 3600 * kSecond;
+  }
+  return 100 * kMillisecond;
+}
+
+// Children, parents and siblings that are gone still hold far pages.
+std::uint64_t Pager::Impl::let_go_for_the_dead() {
+  for (bool more = true; more;) {
+    LockGuard guard(map_mutex);  // no fork meanwhile
+    more = core.space->reap();
+  }
+  return 500 * kMillisecond;
+}
+
+// What the program has in anonymous memory that is not ours to page (thread stacks, static arrays) comes out of the
+// budget as far as it is more than usual, so that the budget holds for the process; but never more than three
+// quarters.
+std::uint64_t Pager::Impl::keep_room_for_other_memory() {
+  constexpr std::uint64_t kUsual = 16 * kMiB;
+  std::uint64_t resident = core.kernel.resident_anonymous_bytes();
+  note_peak(resident);
+  std::uint64_t ours = bytes_of_pages(static_cast<std::size_t>(std::max<std::int64_t>(core.budget.local(), 0)));
+  std::uint64_t other = resident > ours + kUsual ? resident - ours - kUsual : 0;
+  std::uint64_t budget = budget_bytes.load();
+  std::uint64_t limit = std::max(budget > other ? budget - other : 0, budget / 4);
+  if (limit >> kPageShift != static_cast<std::uint64_t>(core.budget.limit())) {
+    core.budget.set_limit(limit);
+    if (core.budget.should_start()) core.budget.wake_reclaimer();
+  }
+  bool idle = std::exchange(resident_before, resident) == resident;
+  return idle ? kSecond : 100 * kMillisecond;
+}
+
+void Pager::Impl::note_peak(std::uint64_t resident) {
+  // Only this thread writes it.
+  std::uint64_t& peak = peak_anonymous_bytes;
+  peak = std::max(peak, resident);
+  set_gauge(Gauge::peak_anonymous_bytes, peak);
+}
+
+void Pager::Impl::answer_requests() {
+  StatPage* page = stat_page();
+  std::uint32_t sequence = page->request_sequence.load(std::memory_order_acquire);
+  if (sequence == page->request_answer.load(std::memory_order_relaxed)) return;
+  // acq_rel: pairs with the writer's store before its add
+  std::uint64_t bytes = page->budget_request_bytes.exchange(0, std::memory_order_acq_rel);
+  if (bytes != 0) page->request_error.store(-Pager::current()->set_budget(bytes), std::memory_order_relaxed);
+  page->request_answer.store(sequence, std::memory_order_release);  // publishes request_error
+}
+
+void Pager::Impl::kick_housekeeper() {
+  StatPage* page = stat_page();
+  page->request_sequence.fetch_add(1, std::memory_order_release);
+  futex_wake(&page->request_sequence, 1, true);
+}
+
+void Pager::Impl::refresh_gauges() {
+  far::DeviceUsage usage = core.device->usage();
+  set_gauge(Gauge::device_used_bytes, usage.used_bytes);
+  set_gauge(Gauge::device_stored_bytes, usage.stored_bytes);
+  set_gauge(Gauge::far_bytes, bytes_of_pages(core.space->pages_in_use()));
+  if (core.device->lost() != 0) set_gauge(Gauge::device_lost, 1);
+  if (!core.managed.load()) return;
+  std::uint64_t frames = bytes_of_pages(core.frames.used());
+  auto local = static_cast<std::uint64_t>(std::max<std::int64_t>(core.budget.local(), 0));
+  set_gauge(Gauge::frames_bytes, frames);
+  set_gauge(Gauge::resident_bytes, bytes_of_pages(local) - std::min(frames, bytes_of_pages(local)));
+}
+
+}  // namespace hinterland

@@ -1,0 +1,140 @@
+// The page machine, case by case: what happens when the kernel refuses, the device fails, or a message comes late.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "paging/testing/page_machine.hpp"
+#include "paging/testing/policies.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+
+MachineOptions fifo_options() {
+  MachineOptions options;
+  options.policy = &kFifoPolicy;
+  return options;
+}
+
+// Pages [0, count) written once and then all in far memory.
+void fill_and_evict(PageMachine& machine, std::uint32_t count) {
+  machine.map(0, count, kReadWrite);
+  for (std::uint32_t page = 0; page < count; ++page) machine.write(page);
+  for (int round = 0; round < 100 && machine.core().budget.local() > 0; ++round) machine.evict(count);
+  ASSERT_EQ(machine.core().budget.local(), 0);
+  ASSERT_EQ(machine.core().space->pages_in_use(), count);
+}
+
+TEST(PageMachineCase, ALostPageGivesItsFarSpaceBack) {
+  MachineOptions options = fifo_options();
+  options.direct = false;
+  options.device_failures = true;
+  PageMachine machine(options, 1);
+  fill_and_evict(machine, 8);
+  machine.device()->faults.reads = 1;
+  EXPECT_FALSE(machine.touch(3, false));
+  EXPECT_EQ(machine.core().pages[{3}].load().state(), PageState::lost);
+  EXPECT_EQ(machine.core().space->pages_in_use(), 7u);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+TEST(PageMachineCase, ALostPageThatTheProgramFreesIsWholeAgain) {
+  MachineOptions options = fifo_options();
+  options.direct = false;
+  options.device_failures = true;
+  PageMachine machine(options, 1);
+  fill_and_evict(machine, 8);
+  machine.device()->faults.reads = 1;
+  ASSERT_FALSE(machine.touch(1, false));
+  ASSERT_FALSE(machine.touch(2, false));
+  machine.drop(1, 1);
+  machine.decommit(2, 1);
+  EXPECT_EQ(machine.check_invariants(0), "");
+  machine.commit(2, 1);
+  machine.read(1);  // zeros
+  machine.write(2);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// A page that is taken by a copy and comes back by one leaves a frame behind, whose expiry is no gain.
+TEST(PageMachineCase, ReclaimGivesUpWhenTheDeviceRefusesAndMoveCannotBeUsed) {
+  MachineOptions options = fifo_options();
+  options.take_by_move = false;
+  PageMachine machine(options, 1);
+  machine.device()->faults.full = true;
+  machine.map(0, 200, kReadWrite);
+  for (std::uint32_t page = 0; page < 200; ++page) machine.write(page);  // each ends, beyond the budget
+  EXPECT_GE(machine.core().budget.local(), 200);
+  std::int64_t before = machine.core().budget.local();
+  std::size_t freed = machine.core().budget.local() > 0 ? machine.reclaim(64) : 0;
+  EXPECT_EQ(static_cast<std::int64_t>(freed), std::max<std::int64_t>(0, before - machine.core().budget.local()));
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// The message was sent, then the program unmapped the page, and the handler comes before the page is forgotten.
+TEST(PageMachineCase, AWriterOfACleanPageIsWokenWhenTheMappingWentAway) {
+  PageMachine machine(fifo_options(), 1);
+  fill_and_evict(machine, 4);
+  machine.read(2);
+  ASSERT_FALSE(machine.core().pages[{2}].load().dirty());
+  FakeKernel::Outcome outcome = machine.kernel().access(machine.address_of(2), true);
+  ASSERT_EQ(outcome.result, FakeKernel::Access::fault);
+  ASSERT_EQ(machine.kernel().unregister_range(machine.address_of(2), kPageSize), 0);
+  machine.serve(outcome.message);
+  EXPECT_FALSE(machine.kernel().look(machine.address_of(2)).waiting);
+}
+
+// Copying from it would wait for the fault handler, which would wait for the evictor.
+TEST(PageMachineCase, APageThatTheProgramDroppedBehindOurBackIsNotCopied) {
+  MachineOptions options = fifo_options();
+  options.take_by_move = false;
+  PageMachine machine(options, 1);
+  machine.map(0, 4, kReadWrite);
+  for (std::uint32_t page = 0; page < 4; ++page) machine.write(page);
+  iovec range{reinterpret_cast<void*>(machine.address_of(1)), kPageSize};
+  machine.kernel().discard({&range, 1});
+  machine.evict(4);
+  EXPECT_EQ(machine.kernel().violations(), "");
+  EXPECT_EQ(machine.core().pages[{1}].load().state(), PageState::untouched);
+}
+
+// MOVE refuses it because its protection differs from the frames'; a copy without protection could miss a write.
+TEST(PageMachineCase, AWritablePageThatMoveRefusesStaysWithoutWriteProtection) {
+  MachineOptions options = fifo_options();
+  options.features.write_protect = false;
+  PageMachine machine(options, 1);
+  machine.map(0, 2, kReadWrite | PROT_EXEC);
+  machine.map(2, 2, kReadWrite);
+  for (std::uint32_t page = 0; page < 4; ++page) machine.write(page);
+  machine.protect(3, 1, PROT_READ);
+  machine.evict(4);
+  EXPECT_EQ(machine.core().pages[{0}].load().state(), PageState::resident);
+  EXPECT_NE(machine.core().pages[{2}].load().state(), PageState::resident);
+  EXPECT_NE(machine.core().pages[{3}].load().state(), PageState::resident);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// Each refault of a parked page is one more local page until the frame expires: I5 holds without the background's
+// help.
+TEST(PageMachineCase, RefaultsStayWithinTheBudget) {
+  MachineOptions options = fifo_options();
+  options.frames = 256;
+  PageMachine machine(options, 1);
+  machine.map(0, 400, kReadWrite);
+  std::int64_t most = 0;
+  for (int round = 0; round < 40; ++round) {
+    for (std::uint32_t page = 0; page < 400; page += 3) machine.write((page * 7 + 1) % 400);
+    machine.evict(20);
+    for (std::uint32_t page = 0; page < 400; ++page) {
+      machine.read(page * 11 % 400);
+      most = std::max(most, machine.core().budget.local());
+    }
+  }
+  EXPECT_EQ(machine.check_invariants(0), "");
+  EXPECT_LE(most, machine.core().budget.limit() + 1);
+}
+
+}  // namespace
+}  // namespace hinterland::testing

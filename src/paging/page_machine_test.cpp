@@ -1,0 +1,70 @@
+// The page machine under a random program: after every step its invariants hold as equations.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+
+#include "far/test_support.hpp"
+#include "paging/testing/page_machine.hpp"
+#include "paging/testing/policies.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+constexpr int kStepsEach = 35'000;
+
+struct Variant {
+  const char* name;
+  MachineOptions options;
+};
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+MachineOptions base_options() {
+  MachineOptions options;
+  options.policy = &kSecondChancePolicy;
+  return options;
+}
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  all.push_back({"MoveDirect", base_options()});
+  all.push_back({"MoveQueued", base_options()});
+  all.back().options.direct = false;
+  all.push_back({"MoveQueuedFailing", base_options()});
+  all.back().options.direct = false;
+  all.back().options.device_failures = true;
+  all.push_back({"CopyDirectFifo", base_options()});
+  all.back().options.take_by_move = false;
+  all.back().options.policy = &kFifoPolicy;
+  all.push_back({"CopyFailing", base_options()});
+  all.back().options.take_by_move = false;
+  all.back().options.direct = false;
+  all.back().options.device_failures = true;
+  all.push_back({"MoveWithoutWriteProtection", base_options()});
+  all.back().options.features.write_protect = false;
+  all.push_back({"SmallRing", base_options()});
+  all.back().options.frames = 32;
+  return all;
+}
+
+class PageMachineTest : public ::testing::TestWithParam<Variant> {};
+
+TEST_P(PageMachineTest, RandomProgramKeepsTheInvariants) {
+  std::uint64_t seed = far::testing::test_seed();
+  std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  PageMachine machine(GetParam().options, seed);
+  machine.map(0, 300, PROT_READ | PROT_WRITE);
+  for (int step = 0; step < kStepsEach; ++step) {
+    machine.random_step();
+    std::string wrong = machine.check_invariants(step % 64 == 63 ? 0 : 4);
+    ASSERT_EQ(wrong, "") << "after step " << step << " (" << machine.last_step() << "), seed " << seed;
+  }
+  EXPECT_GT(machine.far_fetches(), 500u);  // it did page
+  EXPECT_EQ(machine.lost_pages_seen() > 0, GetParam().options.device_failures);
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, PageMachineTest, ::testing::ValuesIn(variants()),
+                         [](const auto& variant) { return std::string(variant.param.name); });
+
+}  // namespace
+}  // namespace hinterland::testing

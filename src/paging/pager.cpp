@@ -1,0 +1,209 @@
+// Starting the pager, taking the program's memory over, and the small calls.
+#include "paging/pager.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/inside.hpp"
+#include "base/log.hpp"
+#include "paging/pager_impl.hpp"
+
+namespace hinterland {
+namespace {
+
+Pager* g_pager = nullptr;
+
+// A thread of the runtime: takes no signals of the program.
+template <typename Body>
+Status start_thread(const char* name, Body* body, void* (*entry)(void*)) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  int error = pthread_create(&thread, nullptr, entry, body);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0)
+    return std::unexpected(
+        Error::make(error, "cannot start the %s thread", name).remedy("raise the limit on threads: ulimit -u"));
+  pthread_setname_np(thread, name);
+  pthread_detach(thread);
+  return {};
+}
+
+std::uint32_t frames_for(std::uint64_t budget_bytes) {
+  // Room for the second chance plus the batches of two evictors; the budget may later be tuned up to eight times.
+  std::uint64_t pages = budget_bytes / kPageSize / 16 * 8 + 4 * Evictor::kBatchMax;
+  return static_cast<std::uint32_t>(std::bit_ceil(std::clamp<std::uint64_t>(pages, 2048, 65536)));
+}
+
+}  // namespace
+
+Pager* Pager::current() { return g_pager; }
+
+Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::unique_ptr<far::Device> device) {
+  HL_CHECK(g_pager == nullptr);
+  if (options.budget_bytes < kMinimumBudgetBytes)
+    return std::unexpected(
+        Error::make(0, "a budget of %llu bytes is too small", static_cast<unsigned long long>(options.budget_bytes))
+            .remedy("--local must be at least 4M"));
+  if (!kernel.features().write_protect && !kernel.features().move)
+    return std::unexpected(Error::make(0, "this kernel can neither protect nor move pages for a userfaultfd")
+                               .remedy("use Linux 5.7 or newer"));
+  auto impl = std::make_unique<Impl>(kernel, std::move(device));
+  impl->options = options;
+  impl->budget_bytes = options.budget_bytes;
+  Result<Window> window = Window::reserve(options.window_bytes, 4 * kGiB);
+  if (!window) return std::unexpected(window.error());
+  impl->core.window = std::move(*window);
+  if (Status status = impl->create_parts(); !status) return std::unexpected(status.error());
+
+  auto* pager = new Pager;
+  pager->base_ = impl->core.window.base();
+  pager->bytes_ = impl->core.window.bytes();
+  pager->impl_ = impl.release();
+  g_pager = pager;
+  Impl& parts = *pager->impl_;
+  if (options.manage_at_once) {
+    Status status = parts.take_over();
+    if (!status) return std::unexpected(status.error());
+  }
+  if (Status status = parts.start_housekeeper(); !status) return std::unexpected(status.error());
+  return pager;
+}
+
+Status Pager::Impl::create_parts() {
+  core.take_by_move = options.take_by_move && core.kernel.features().move;
+  core.read_ahead_pages_max = std::min(options.read_ahead_pages_max, Fetcher::kRunMax);
+  core.budget.set_limit(options.budget_bytes);
+  core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
+  set_gauge(Gauge::budget_bytes, options.budget_bytes);
+  set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);
+  if (Status status = core.pages.create(core.window.pages()); !status) return status;
+  if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
+  if (Status status = core.policy.create(options.policy, core.window.pages()); !status) return status;
+  auto space = far::Space::create(*core.device, core.window.bytes());
+  if (!space) return std::unexpected(space.error());
+  core.space = std::move(*space);
+  return {};
+}
+
+Status Pager::Impl::create_paging_parts() {
+  auto first = Evictor::create(core);
+  if (!first) return std::unexpected(first.error());
+  background = std::move(*first);
+  auto second = Evictor::create(core);
+  if (!second) return std::unexpected(second.error());
+  direct = std::move(*second);
+  auto made = FaultHandler::create(core, threads, *direct);
+  if (!made) return std::unexpected(made.error());
+  handler = std::move(*made);
+  reclaimer = std::make_unique<Reclaimer>(core, *background);
+  return {};
+}
+
+Status Pager::Impl::start_paging_threads() {
+  if (Status status = create_paging_parts(); !status) return status;
+  auto entry_handler = [](void* self) -> void* {
+    static_cast<FaultHandler*>(self)->run();
+    return nullptr;
+  };
+  auto entry_reclaimer = [](void* self) -> void* {
+    static_cast<Reclaimer*>(self)->run();
+    return nullptr;
+  };
+  if (Status status = start_thread("hl-faults", handler.get(), entry_handler); !status) return status;
+  return start_thread("hl-reclaim", reclaimer.get(), entry_reclaimer);
+}
+
+Status Pager::Impl::start_housekeeper() {
+  auto entry = [](void* self) -> void* {
+    static_cast<Impl*>(self)->housekeeper();
+    return nullptr;
+  };
+  return start_thread("hl-housekeeper", this, entry);
+}
+
+Status Pager::Impl::take_over() {
+  {
+    LockGuard guard(map_mutex);
+    if (Status status = take_over_locked(); !status) return status;
+  }
+  // Outside the lock: the allocator gives memory back under its own locks, which come before ours.
+  if (options.on_managed != nullptr) options.on_managed();
+  return {};
+}
+
+Status Pager::Impl::take_over_locked() {
+  std::uint64_t started = now_ns();
+  if (int error = core.frames.attach(core.kernel); error != 0)
+    return std::unexpected(Error::make(-error, "cannot register the frames with userfaultfd"));
+  // Registered regions fault from now on; the handler starts when all their pages are listed.
+  int error = 0;
+  regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {
+    if (int failed = take_over_region(region); failed != 0) error = failed;
+  });
+  if (error != 0) return std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
+  if (Status status = start_paging_threads(); !status) return status;
+  core.managed.store(true);
+  set_gauge(Gauge::managed, 1);
+  core.budget.wake_reclaimer();
+  log::debug("paging began with %lld MiB resident, after %llu us",
+             static_cast<long long>(bytes_of_pages(static_cast<std::size_t>(core.budget.local())) / kMiB),
+             static_cast<unsigned long long>((now_ns() - started) / 1000));
+  return {};
+}
+
+int Pager::Impl::take_over_region(const Region& region) {
+  if (region.surrendered) return 0;
+  if (int error = core.kernel.register_range(region.start, region.length()); error != 0) return error;
+  constexpr std::size_t kStep = 16384;  // pages: 64 MiB of program memory a look
+  std::vector<std::uint64_t> bits(kStep / 64);
+  for (std::uintptr_t at = region.start; at < region.end; at += bytes_of_pages(kStep)) {
+    std::size_t pages = std::min(kStep, (region.end - at) >> kPageShift);
+    if (int error = core.kernel.present(at, pages, bits); error != 0) return error;
+    PageIndex first = core.window.index_of(at);
+    for (std::uint32_t i = 0; i < pages; ++i) {
+      if ((bits[i / 64] >> (i % 64) & 1) == 0) continue;
+      core.pages.note_used(first + i);
+      core.pages[first + i].reset(PageWord{}.resident_dirty());
+      core.policy.arrived(first + i, 1, HL_ARRIVAL_FIRST_TOUCH);
+      core.budget.add(1);
+    }
+  }
+  return 0;
+}
+
+int Pager::set_budget(std::uint64_t bytes) {
+  if (bytes < kMinimumBudgetBytes) return -EINVAL;
+  impl_->budget_bytes.store(bytes);
+  impl_->core.budget.set_limit(bytes);
+  set_gauge(Gauge::budget_bytes, bytes);
+  impl_->core.budget.wake_reclaimer();
+  impl_->kick_housekeeper();
+  return 0;
+}
+
+std::uint64_t Pager::budget_bytes() const { return impl_->budget_bytes.load(); }
+
+void Pager::thread_started(const volatile std::uint32_t* cpu) {
+  impl_->threads.add(static_cast<std::uint32_t>(syscall(SYS_gettid)), cpu);
+}
+
+void Pager::thread_ended() { impl_->threads.remove(static_cast<std::uint32_t>(syscall(SYS_gettid))); }
+
+std::size_t Pager::descriptors(int* out, std::size_t max) const {
+  std::size_t count = impl_->core.kernel.descriptors(out, max);
+  // With those of its channels. (A channel itself may be asked only by the thread that it belongs to.)
+  return count + impl_->core.device->descriptors(out + count, max - count);
+}
+
+}  // namespace hinterland

@@ -1,0 +1,102 @@
+// The pager: far memory for one process. Owns the window, its regions, the page words, the budget, the threads.
+//
+// Calls below are what the interposers (src/preload) and the hint layer use. They return what the system call of the
+// same name would, failure as -errno. Thread-safe. They may block for reclaim or for a page that is on its way, never
+// for long; none may be called from a signal handler except where it says so. Callers hold InsideRuntime.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/error.hpp"
+#include "far/device.hpp"
+#include "hinterland/policy.h"
+#include "kernel/kernel.hpp"
+
+namespace hinterland {
+
+struct PagerOptions {
+  std::uint64_t budget_bytes = 0;           // local memory
+  std::uint64_t window_bytes = 0;           // address space reserved; halved until it can be had
+  bool manage_at_once = false;              // false: pages stay with the kernel until the budget is nearly used
+  std::uint32_t read_ahead_pages_max = 64;  // 0: none
+  const hl_policy_ops* policy = nullptr;
+  bool take_by_move = true;  // dirty pages: take with MOVE if the kernel has it, else protect and copy
+  // Called once, by a thread of the runtime, when paging begins: freed memory should now be given back promptly.
+  void (*on_managed)() = nullptr;
+};
+
+class Pager {
+ public:
+  struct Impl;  // the parts, private to this room (pager_impl.hpp)
+  static constexpr std::uint64_t kMinimumBudgetBytes = 4 * kMiB;
+
+  // Reserves the window and starts the runtime's threads. One a process; lives until the process ends.
+  static Result<Pager*> start(const PagerOptions& options, Kernel& kernel, std::unique_ptr<far::Device> device);
+  static Pager* current();  // nullptr before start()
+
+  // Whether an address is in the window. O(1), callable anywhere.
+  bool contains(std::uintptr_t address) const { return address - base_ < bytes_; }
+  bool overlaps(std::uintptr_t address, std::size_t length) const {
+    return address < base_ + bytes_ && base_ < address + length;
+  }
+
+  // The window itself, for ranges that lie only partly in it.
+  std::uintptr_t window_base() const { return base_; }
+  std::size_t window_bytes() const { return bytes_; }
+
+  // --- mappings: private anonymous memory in the window -------------------------------------------------------
+  // A new mapping, `alignment` a power of two >= kPageSize. `flags` are extra mmap flags to keep (MAP_NORESERVE,
+  // ...). Address, or -ENOMEM when the window or the kernel has no room.
+  std::intptr_t map(std::size_t length, std::size_t alignment, int protection, int flags = 0);
+  // At a given address, which lies wholly in the window: replaces what is there, as MAP_FIXED does.
+  // no_replace: -EEXIST when something is there.
+  std::intptr_t map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace);
+  // A mapping that is not ours to page (file, shared) was put or is about to be put at an address in the window:
+  // forgets the pages there. The range counts as used until unmap().
+  int surrender(std::uintptr_t address, std::size_t length);
+  int unmap(std::uintptr_t address, std::size_t length);
+  int protect(std::uintptr_t address, std::size_t length, int protection);
+  // mremap on a range that lies in the window. `flags` as mremap's; new_address only with MREMAP_FIXED.
+  std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                      std::uintptr_t new_address);
+  // madvise on a range in the window: DONTNEED, FREE and the like act on far pages too; others go to the kernel.
+  int advise(std::uintptr_t address, std::size_t length, int advice);
+  // mincore: far pages count as resident (they are the program's memory).
+  int core(std::uintptr_t address, std::size_t length, unsigned char* vector);
+
+  // --- heap extents -------------------------------------------------------------------------------------------
+  // The contents are no longer needed. Local pages stay where they are until memory is short, and then go without
+  // being written; far pages are given back at once. Until commit() the contents are undefined.
+  void decommit(std::uintptr_t address, std::size_t length);
+  // The range is used again, and reads as zeros.
+  void commit(std::uintptr_t address, std::size_t length);
+
+  // --- fork without exec --------------------------------------------------------------------------------------
+  // Around the system call, nothing in between; all in the forking thread, under InsideRuntime.
+  void before_fork();
+  void after_fork_in_parent(bool forked);
+  void after_fork_in_child();
+
+  // --- control ------------------------------------------------------------------------------------------------
+  int set_budget(std::uint64_t bytes);  // 0, -EINVAL below the minimum
+  std::uint64_t budget_bytes() const;
+  // The thread that calls is one of the program's: `cpu` is where it last ran, kept by the kernel (rseq), so that
+  // the fault handler can follow it. Until thread_ended().
+  void thread_started(const volatile std::uint32_t* cpu);
+  void thread_ended();
+  // Descriptors that the program must not close; returns how many are written.
+  std::size_t descriptors(int* out, std::size_t max) const;
+
+ private:
+  friend class PagerParts;  // test doubles build their own, with other parts or without threads
+  Pager() = default;
+  std::uintptr_t base_ = 0;
+  std::size_t bytes_ = 0;
+  Impl* impl_ = nullptr;
+};
+
+}  // namespace hinterland

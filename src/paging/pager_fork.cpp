@@ -1,0 +1,119 @@
+// fork without exec. The child gets the resident pages from the kernel (copy on write) and shares the far pages,
+// which are never overwritten in place and are counted; it needs a fault descriptor, registrations, channels and
+// threads of its own before any far page is touched. (Earlier systems' children read zeros: FACTS.md 4.)
+#include <alloca.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/log.hpp"
+#include "paging/pager_impl.hpp"
+#include "paging/reservation.hpp"
+
+namespace hinterland {
+namespace {
+
+// The forking thread's own stack may be far memory (a coroutine's): what the next calls need must be there now.
+__attribute__((noinline)) void touch_stack_below() {
+  constexpr std::size_t kBytes = 64 * kKiB;
+  auto* below = static_cast<volatile char*>(alloca(kBytes));
+  for (std::size_t at = 0; at < kBytes; at += kPageSize) below[at] = 0;
+}
+
+}  // namespace
+
+// Stops everything that moves pages, and counts the far pages once more, for the child.
+void Pager::before_fork() {
+  Impl& parts = *impl_;
+  touch_stack_below();
+  parts.map_mutex.lock();
+  parts.core.space->begin_child();
+  if (!parts.core.managed.load()) return;
+  parts.background->mutex().lock();
+  parts.handler->pause();
+  parts.direct->mutex().lock();
+  parts.core.protection_mutex.lock();
+  parts.core.policy.mutex().lock();
+  parts.core.frames.mutex().lock();
+  parts.for_each_page([&](PageIndex, PageCell& cell) {
+    PageWord word = cell.load();
+    if (word.state() == PageState::far) parts.retain_for_child(word.far_page());
+    if (word.state() == PageState::parked) parts.retain_for_child(parts.core.frames[word.frame()].far);
+  });
+  parts.retain_flush();
+}
+
+void Pager::after_fork_in_parent(bool forked) {
+  Impl& parts = *impl_;
+  if (!forked) parts.core.space->cancel_child();
+  if (parts.core.managed.load()) {
+    parts.core.frames.mutex().unlock();
+    parts.core.policy.mutex().unlock();
+    parts.core.protection_mutex.unlock();
+    parts.direct->mutex().unlock();
+    parts.handler->resume();
+    parts.background->mutex().unlock();
+  }
+  parts.map_mutex.unlock();
+  if (forked) count(Counter::forks);
+}
+
+void Pager::after_fork_in_child() {
+  Impl& parts = *impl_;
+  parts.map_mutex.reset_after_fork();
+  if (Status status = parts.resume_in_child(); !status) {
+    // Far pages would read as zeros: better no child than that (I4).
+    log::error("a forked child cannot reach its far memory: %s; the child ends", status.error().what());
+    _exit(1);
+  }
+}
+
+Status Pager::Impl::resume_in_child() {
+  if (Status status = core.kernel.open(); !status) return status;
+  core.protection_mutex.reset_after_fork();
+  core.policy.mutex().reset_after_fork();
+  threads.clear();
+  core.budget.after_fork_in_child();
+  if (Status status = core.device->after_fork_in_child(); !status) return status;
+  core.space->after_fork_in_child();
+  if (core.managed.load())
+    if (Status status = resume_paging_in_child(); !status) return status;
+  if (Status status = start_housekeeper(); !status) return status;
+  core.space->wait_until_entered();
+  return {};
+}
+
+Status Pager::Impl::resume_paging_in_child() {
+  std::int64_t resident = 0;
+  for_each_page([&](PageIndex, PageCell& cell) {
+    PageWord word = cell.load();
+    // Parked pages have their far copy; the frames themselves stay behind with the parent.
+    if (word.state() == PageState::parked) cell.reset(word.far(core.frames[word.frame()].far));
+    if (word.state() != PageState::resident) return;
+    ++resident;
+    // The child's pages have lost their protection, so none is clean; their far copies remain the parent's.
+    cell.reset(word.resident_dirty().with_discardable(word.discardable()));
+  });
+  core.frames.abandon_all();
+  core.budget.reset_local(resident);
+  if (int error = core.frames.attach(core.kernel); error != 0)
+    return std::unexpected(Error::make(-error, "cannot register the frames with userfaultfd"));
+  Status status;
+  regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {
+    if (region.surrendered) return;
+    int error = core.kernel.register_range(region.start, region.length());
+    // Nothing there: the program kept it from its children (MADV_DONTFORK), and touching it is their mistake.
+    if (error != 0 && error != -EINVAL && error != -ENOMEM)
+      status = std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
+  });
+  if (!status) return status;
+  // New objects: threads, channels and buffers of the parent's do not exist here. The old ones are left alone, not
+  // destroyed: their channels belong to connections that the parent still uses.
+  static_cast<void>(handler.release());
+  static_cast<void>(background.release());
+  static_cast<void>(direct.release());
+  static_cast<void>(reclaimer.release());
+  return start_paging_threads();
+}
+
+}  // namespace hinterland

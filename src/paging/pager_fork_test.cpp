@@ -1,0 +1,234 @@
+// fork without exec over the real kernel: child and parent keep their data, for generations, while pages travel.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "far/test_support.hpp"
+#include "paging/testing/real_pager.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+constexpr std::uint32_t kPages = 3000;  // 12 MiB over a budget of 4
+constexpr int kGenerations = 4;
+
+// What page `page` holds after it was last written as `version`.
+std::uint64_t content(std::uint32_t page, std::uint64_t version) {
+  return version == 0 ? 0 : (page + 1) * 0x9e3779b97f4a7c15 ^ version;
+}
+
+// A process's view: its versions are in plain memory, copied by fork as the pages should be.
+class Memory {
+ public:
+  Memory(Pager& pager) : pager_(pager), versions_(kPages) {
+    base_ = static_cast<std::uintptr_t>(pager.map(bytes_of_pages(kPages), kPageSize, PROT_READ | PROT_WRITE));
+  }
+  void write(std::uint32_t page, std::uint64_t version) {
+    versions_[page] = version;
+    for (std::size_t i : {0u, 100u, 511u}) words(page)[i] = content(page, version) + (version == 0 ? 0 : i);
+  }
+  void write_some(std::mt19937_64& random, std::uint64_t version) {
+    for (int i = 0; i < 1500; ++i) write(static_cast<std::uint32_t>(random() % kPages), version);
+  }
+  void heap_step(std::mt19937_64& random) {
+    std::uint32_t first = static_cast<std::uint32_t>(random() % (kPages - 50));
+    pager_.decommit(base_ + bytes_of_pages(first), bytes_of_pages(50));
+    pager_.commit(base_ + bytes_of_pages(first), bytes_of_pages(50));
+    std::fill_n(versions_.begin() + first, 50, 0);
+  }
+  std::string verify(const char* who) const {
+    for (std::uint32_t page = 0; page < kPages; ++page)
+      for (std::size_t i : {0u, 100u, 511u}) {
+        std::uint64_t expected = content(page, versions_[page]) + (versions_[page] == 0 ? 0 : i);
+        if (words(page)[i] != expected)
+          return std::string(who) + ": page " + std::to_string(page) + " holds " + std::to_string(words(page)[i]) +
+                 ", should hold " + std::to_string(expected);
+      }
+    return "";
+  }
+
+ private:
+  volatile std::uint64_t* words(std::uint32_t page) const {
+    return reinterpret_cast<volatile std::uint64_t*>(base_ + bytes_of_pages(page));
+  }
+  Pager& pager_;
+  std::uintptr_t base_ = 0;
+  std::vector<std::uint64_t> versions_;
+};
+
+// Shared by all generations; the descendants' verdicts arrive here, even when their parents are gone.
+struct Board {
+  std::atomic<int> begun{0}, ended{0};
+  char wrong[1024] = {};
+  void report(const std::string& text) {
+    if (!text.empty()) std::snprintf(wrong, sizeof wrong, "%s", text.c_str());
+    ended.fetch_add(1);
+  }
+};
+
+pid_t fork_with(Pager& pager) {
+  pager.before_fork();
+  pid_t child = fork();
+  if (child == 0)
+    pager.after_fork_in_child();
+  else
+    pager.after_fork_in_parent(child > 0);
+  return child;
+}
+
+// Each generation changes pages, forks the next, and goes on changing; some end before their children.
+void generation(Pager& pager, Memory& memory, Board& board, int number, std::uint64_t seed) {
+  std::mt19937_64 random(seed * 100 + number);
+  char name[32];
+  std::snprintf(name, sizeof name, "generation %d", number);
+  std::string wrong = memory.verify(name);
+  memory.write_some(random, number * 1000 + 1);
+  memory.heap_step(random);
+  if (number < kGenerations && wrong.empty()) {
+    board.begun.fetch_add(1);
+    pid_t child = fork_with(pager);
+    if (child == 0) {
+      alarm(50);
+      generation(pager, memory, board, number + 1, seed);
+      _exit(0);
+    }
+    if (child < 0) wrong = "fork failed";
+    memory.write_some(random, number * 1000 + 2);
+    if (number % 2 == 0 && number > 0) return board.report(wrong);  // the child outlives us
+    if (wrong.empty()) wrong = memory.verify(name);
+    if (child > 0) waitpid(child, nullptr, 0);
+    memory.write_some(random, number * 1000 + 3);
+  } else {
+    usleep(200'000);  // until the parent is gone
+    memory.write_some(random, number * 1000 + 4);
+  }
+  if (wrong.empty()) wrong = memory.verify(name);
+  if (wrong.empty()) wrong = audit(pager, false);
+  board.report(wrong);
+}
+
+std::string await(Board& board) {
+  for (int i = 0; i < 3000 && board.ended.load() < board.begun.load(); ++i) usleep(10'000);
+  if (board.wrong[0] != '\0') return board.wrong;
+  return board.ended.load() == board.begun.load() ? "" : "a descendant did not come to its end";
+}
+
+Board* new_board() {
+  return new (mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Board;
+}
+
+std::string generations(Pager& pager, std::uint64_t seed) {
+  Board& board = *new_board();
+  Memory memory(pager);
+  for (std::uint32_t page = 0; page < kPages; ++page) memory.write(page, 1);
+  board.begun.fetch_add(1);
+  generation(pager, memory, board, 0, seed);
+  return await(board);
+}
+
+// Children one after the other, while another thread of the parent keeps the evictors busy.
+std::string forks_while_pages_travel(Pager& pager, std::uint64_t seed) {
+  Board& board = *new_board();
+  Memory memory(pager), busy(pager);
+  std::mt19937_64 random(seed);
+  for (std::uint32_t page = 0; page < kPages; ++page) memory.write(page, 1);
+  std::atomic<bool> stop{false};
+  std::thread traffic([&] {
+    std::mt19937_64 own(seed + 1);
+    for (std::uint64_t version = 1; !stop.load(); ++version) busy.write_some(own, version);
+  });
+  std::string wrong;
+  for (int i = 0; i < 6 && wrong.empty(); ++i) {
+    memory.write_some(random, 10 + i);
+    board.begun.fetch_add(1);
+    pid_t child = fork_with(pager);
+    if (child == 0) {
+      alarm(50);
+      std::string seen = memory.verify("child");
+      memory.write_some(random, 99);
+      board.report(seen.empty() ? memory.verify("child that wrote") : seen);
+      _exit(0);
+    }
+    memory.write_some(random, 20 + i);
+    wrong = memory.verify("parent");
+    waitpid(child, nullptr, 0);
+  }
+  stop = true;
+  traffic.join();
+  if (wrong.empty()) wrong = await(board);
+  if (wrong.empty()) wrong = busy.verify("the other thread's");
+  return wrong.empty() ? audit(pager, false) : wrong;
+}
+
+// A fork that fails leaves everything as it was.
+std::string failed_fork(Pager& pager) {
+  Memory memory(pager);
+  for (std::uint32_t page = 0; page < kPages; ++page) memory.write(page, 5);
+  pager.before_fork();
+  pager.after_fork_in_parent(false);
+  std::string wrong = memory.verify("after a failed fork");
+  return wrong.empty() ? audit(pager, true) : wrong;
+}
+
+// What the program keeps from its children is not there to be paged, and everything else is.
+std::string fork_without_a_part(Pager& pager) {
+  Memory memory(pager);
+  for (std::uint32_t page = 0; page < kPages; ++page) memory.write(page, 5);
+  auto kept = static_cast<std::uintptr_t>(pager.map(kMiB, kPageSize, PROT_READ | PROT_WRITE, MAP_NORESERVE));
+  std::memset(reinterpret_cast<void*>(kept), 7, kMiB);
+  if (pager.advise(kept, kMiB, MADV_DONTFORK) != 0) return "MADV_DONTFORK failed";
+  Board& board = *new_board();
+  board.begun.fetch_add(1);
+  pid_t child = fork_with(pager);
+  if (child == 0) {
+    alarm(20);
+    board.report(memory.verify("child"));
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  if (*reinterpret_cast<char*>(kept + 5000) != 7) return "the parent lost what it kept";
+  return board.ended.load() == 1 ? std::string(board.wrong) : "the child did not come to its end";
+}
+
+struct Variant {
+  const char* name;
+  RealPagerOptions options;
+};
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+class PagerForkTest : public ::testing::TestWithParam<Variant> {
+ protected:
+  void SetUp() override {
+    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
+    std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  }
+  std::uint64_t seed = far::testing::test_seed();
+};
+
+TEST_P(PagerForkTest, EveryGenerationKeepsItsData) {
+  run_with_real_pager(GetParam().options, 60, [this](Pager& pager) { return generations(pager, seed); });
+}
+TEST_P(PagerForkTest, ForksWhilePagesTravel) {
+  run_with_real_pager(GetParam().options, 60, [this](Pager& pager) { return forks_while_pages_travel(pager, seed); });
+}
+TEST_P(PagerForkTest, AFailedForkChangesNothing) {
+  run_with_real_pager(GetParam().options, 30, [](Pager& pager) { return failed_fork(pager); });
+}
+TEST_P(PagerForkTest, MemoryKeptFromChildrenDoesNotKeepThemFromStarting) {
+  run_with_real_pager(GetParam().options, 30, fork_without_a_part);
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, PagerForkTest,
+                         ::testing::Values(Variant{"MemMove", {"mem:", true}}, Variant{"MemCopy", {"mem:", false}},
+                                           Variant{"ZmemMove", {"zmem:", true}}),
+                         [](const auto& variant) { return std::string(variant.param.name); });
+
+}  // namespace
+}  // namespace hinterland::testing

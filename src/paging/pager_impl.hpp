@@ -1,0 +1,100 @@
+// The pager's parts, put together. Private to the paging room.
+//
+// Locks, outermost first: map_mutex, then the handler's and the evictors' own (through pause() and mutex()), then
+// Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may hold only
+// map_mutex: the movers that hold pages never take it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "paging/core.hpp"
+#include "paging/evictor.hpp"
+#include "paging/fault_handler.hpp"
+#include "paging/pager.hpp"
+#include "paging/program_threads.hpp"
+#include "paging/reclaimer.hpp"
+#include "paging/regions.hpp"
+
+namespace hinterland {
+
+struct Pager::Impl {
+  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)) {}
+
+  Core core;
+  PagerOptions options;
+  ProgramThreads threads;
+  Mutex map_mutex;
+  Regions regions;  // guarded by map_mutex
+  std::unique_ptr<Evictor> background;
+  std::unique_ptr<Evictor> direct;
+  std::unique_ptr<FaultHandler> handler;
+  std::unique_ptr<Reclaimer> reclaimer;
+  std::atomic<std::uint64_t> budget_bytes{0};
+
+  // --- pager.cpp
+  Status create_parts();
+  Status create_paging_parts();   // everything but threads: tests of the page machine drive the parts themselves
+  Status start_paging_threads();  // the parts, and threads for them
+  Status start_housekeeper();
+  // Paging begins: registers every region and lists the pages that are there. Once, by one thread.
+  Status take_over();
+  Status take_over_locked();
+  int take_over_region(const Region& region);
+
+  // --- housekeeper.cpp
+  void housekeeper();
+  std::uint64_t look_after();  // returns how long to sleep, ns
+  std::uint64_t watch_pressure();
+  std::uint64_t let_go_for_the_dead();
+  std::uint64_t keep_room_for_other_memory();
+  void note_peak(std::uint64_t resident);
+  std::uint64_t peak_anonymous_bytes = 0;  // the housekeeper's own
+  std::uint64_t resident_before = 0;       // the same
+  void answer_requests();
+  void kick_housekeeper();
+  void refresh_gauges();
+  std::uint64_t takeover_mark() const;  // anonymous bytes resident at which paging begins
+
+  // --- pager_mappings.cpp; map_mutex is held
+  std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags);
+  int reserve_again(std::uintptr_t address, std::size_t length);  // back to reserved address space
+  void forget(std::uintptr_t address, std::size_t length);        // pages that are gone already
+  void drop(std::uintptr_t address, std::size_t length);          // MADV_DONTNEED
+  std::intptr_t move_mapping(const Region& old, std::size_t new_length, int flags, std::uintptr_t new_address);
+  void clear_and_lock(PageIndex target);
+  std::intptr_t move_foreign(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                             std::uintptr_t new_address);
+  bool can_grow(std::uintptr_t end, std::size_t more) const;
+  void move_resident(PageRun run, std::uint32_t shift);
+  bool copy_page(PageIndex page, PageIndex target);
+  int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
+  std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
+
+  // --- pager_fork.cpp
+  Status resume_in_child();
+  Status resume_paging_in_child();
+  void retain_for_child(far::FarPage page) {
+    retained[retained_count++] = page;
+    if (retained_count == retained.size()) retain_flush();
+  }
+  void retain_flush() {
+    if (retained_count > 0) core.space->retain(std::span(retained.data(), retained_count));
+    retained_count = 0;
+  }
+  std::array<far::FarPage, 512> retained;  // guarded by map_mutex
+  std::size_t retained_count = 0;
+
+  // Every page of the window that was ever used.
+  template <typename Visit>
+  void for_each_page(Visit&& visit) {
+    core.pages.for_each_used({0}, core.window.pages(), visit);
+  }
+
+  // A locked page gives up its far copy or frame. Returns how many local pages that frees at once.
+  int dispose(PageIndex page, PageWord word);
+};
+
+}  // namespace hinterland

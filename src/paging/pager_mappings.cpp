@@ -1,0 +1,302 @@
+// Mappings in the window: map, unmap, protect, advise, and the heap's commit and decommit.
+//
+// Order that keeps the page words true: a mapping goes away in the kernel first, then its words; movers that still
+// work on a page find no mapping, clean up, and let go (fetcher.cpp, evictor.cpp). New mappings reuse addresses only
+// when all words there are untouched again.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "paging/pager_impl.hpp"
+#include "paging/reservation.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr int kBaseFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+// Flags of the caller that mean the same for a mapping of ours. MAP_POPULATE is a wish that the budget overrules.
+constexpr int kKeptFlags = MAP_NORESERVE;
+
+// Collects far pages, so that they are released many at a time.
+class Releases {
+ public:
+  explicit Releases(far::Space& space) : space_(space) {}
+  ~Releases() { flush(); }
+  void add(far::FarPage page) {
+    pages_[count_++] = page;
+    if (count_ == pages_.size()) flush();
+  }
+  void flush() {
+    if (count_ > 0) space_.release(std::span(pages_.data(), count_));
+    count_ = 0;
+  }
+
+ private:
+  far::Space& space_;
+  std::array<far::FarPage, 256> pages_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+int Pager::Impl::dispose(PageIndex page, PageWord word) {
+  switch (word.state()) {
+    case PageState::resident:
+      if (word.has_far()) core.release_far(word.far_page());
+      core.policy.departed(page, 1);
+      core.budget.subtract(1);
+      return 1;
+    case PageState::parked: {
+      Frame& frame = core.frames[word.frame()];
+      core.release_far(frame.far);
+      frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with expire(), which frees it
+      return 0;
+    }
+    case PageState::far:
+      core.release_far(word.far_page());
+      return 0;
+    case PageState::untouched:
+    case PageState::lost:
+      return 0;
+    case PageState::leaving:
+    case PageState::arriving:
+      break;
+  }
+  HL_CHECK(false && "a page on its way is busy");
+  return 0;
+}
+
+void Pager::Impl::forget(std::uintptr_t address, std::size_t length) {
+  if (!core.managed.load()) return;
+  std::uint64_t pages = 0;
+  core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
+                           [&](PageIndex page, PageCell& cell) {
+                             PageWord word = cell.load();
+                             if (!word.busy() && word.state() == PageState::untouched) return;
+                             word = core.lock_waiting(page);
+                             if (word.state() != PageState::untouched) ++pages;
+                             dispose(page, word);
+                             core.unlock(page, PageWord::untouched());
+                           });
+  count(Counter::pages_discarded, pages);
+}
+
+// Drops the contents of pages that stay mapped. Chunk by chunk with the cells locked, so that a fault on one of them
+// comes before or after, never in between.
+void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
+  constexpr std::size_t kStep = bytes_of_pages(PageTable::kChunkPages);
+  std::array<PageIndex, PageTable::kChunkPages> locked;
+  while (length > 0) {
+    std::size_t step = std::min(length, kStep - (address & (kStep - 1)));
+    std::size_t count_locked = 0;
+    bool anything_there = false;  // in the kernel's page tables: pages, or the marks of lost ones
+    core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(step >> kPageShift),
+                             [&](PageIndex page, PageCell&) {
+                               PageWord word = core.lock_waiting(page);
+                               anything_there |=
+                                   word.state() == PageState::resident || word.state() == PageState::lost;
+                               if (word.state() != PageState::untouched) count(Counter::pages_discarded);
+                               dispose(page, word);
+                               core.pages[page].set_locked(PageWord::untouched());
+                               locked[count_locked++] = page;
+                             });
+    if (anything_there) {
+      iovec range{reinterpret_cast<void*>(address), step};
+      core.kernel.discard({&range, 1});
+    }
+    for (std::size_t i = 0; i < count_locked; ++i) core.unlock(locked[i], PageWord::untouched());
+    address += step;
+    length -= step;
+  }
+}
+
+std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags) {
+  void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, protection, kBaseFlags | (flags & kKeptFlags));
+  if (mapped == MAP_FAILED) return -errno;
+  forget(address, length);
+  if (core.managed.load())
+    if (int error = core.kernel.register_range(address, length); error != 0) {
+      reserve_again(address, length);
+      return error;
+    }
+  core.window.occupy(address, length);
+  std::size_t mapped_before = regions.mapped_bytes();
+  regions.put({address, address + length, protection, flags & kKeptFlags, false});
+  set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
+  // The budget comes within reach: somebody must watch from now on.
+  std::uint64_t mark = takeover_mark();
+  if (!core.managed.load() && regions.mapped_bytes() > mark / 2 && regions.mapped_bytes() > mapped_before)
+    kick_housekeeper();
+  return static_cast<std::intptr_t>(address);
+}
+
+int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
+  void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
+  return mapped == MAP_FAILED ? -errno : 0;
+}
+
+std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags) {
+  length = page_ceil(length);
+  if (length == 0) return -ENOMEM;
+  LockGuard guard(impl_->map_mutex);
+  std::uintptr_t address = impl_->core.window.allocate(length, std::max(alignment, kPageSize));
+  if (address == 0) return -ENOMEM;
+  std::intptr_t placed = impl_->place(address, length, protection, flags);
+  if (placed < 0) impl_->core.window.release(address, length);
+  return placed;
+}
+
+std::intptr_t Pager::map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  if (!impl_->core.window.contains(address, length)) return -ENOMEM;
+  if (no_replace && !impl_->core.window.is_free(address, length)) return -EEXIST;
+  return impl_->place(address, length, protection, flags);
+}
+
+int Pager::surrender(std::uintptr_t address, std::size_t length) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  if (int error = impl_->reserve_again(address, length); error != 0) return error;
+  impl_->forget(address, length);
+  impl_->core.window.occupy(address, length);
+  impl_->regions.put({address, address + length, PROT_NONE, 0, true});
+  return 0;
+}
+
+int Pager::unmap(std::uintptr_t address, std::size_t length) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  if (int error = impl_->reserve_again(address, length); error != 0) return error;
+  impl_->regions.remove(address, address + length);
+  impl_->forget(address, length);
+  impl_->core.window.release(address, length);
+  set_gauge(Gauge::mapped_bytes, impl_->regions.mapped_bytes());
+  return 0;
+}
+
+// How much of the range is mapped without a hole from its start: system calls act on that much and then fail.
+std::size_t Pager::Impl::covered_prefix(std::uintptr_t address, std::size_t length) const {
+  std::uintptr_t reached = address;
+  regions.for_each(address, address + length, [&](const Region& piece) {
+    if (piece.start == reached) reached = piece.end;
+  });
+  return reached - address;
+}
+
+int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  std::size_t covered = impl_->covered_prefix(address, length);
+  if (covered > 0) {
+    LockGuard no_taking(impl_->core.protection_mutex);
+    if (raw_mprotect(reinterpret_cast<void*>(address), covered, protection) != 0) return -errno;
+    impl_->regions.protect(address, address + covered, protection);
+  }
+  return covered == length ? 0 : -ENOMEM;
+}
+
+int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  std::size_t covered = impl_->covered_prefix(address, length);
+  bool managed = impl_->core.managed.load();
+  switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+      if (!managed) break;
+      impl_->regions.for_each(address, address + length, [&](const Region& piece) {
+        if (piece.surrendered)
+          raw_madvise(reinterpret_cast<void*>(piece.start), piece.length(), advice);
+        else
+          impl_->drop(piece.start, piece.length());
+      });
+      return covered == length ? 0 : -ENOMEM;
+    case MADV_POPULATE_READ:
+    case MADV_POPULATE_WRITE:
+    case MADV_WILLNEED:
+      if (managed) return covered == length ? 0 : -ENOMEM;  // wishes; the budget decides
+      break;
+    default:
+      break;
+  }
+  // As the kernel: goes on after a hole, stops at an error.
+  int error = 0;
+  impl_->regions.for_each(address, address + length, [&](const Region& piece) {
+    if (error == 0 && raw_madvise(reinterpret_cast<void*>(piece.start), piece.length(), advice) != 0) error = -errno;
+  });
+  if (error != 0) return error;
+  return covered == length ? 0 : -ENOMEM;
+}
+
+int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  if (impl_->covered_prefix(address, length) != length) return -ENOMEM;
+  if (syscall(SYS_mincore, address, length, vector) != 0) return -errno;
+  if (!impl_->core.managed.load()) return 0;
+  for (std::size_t i = 0; i < length >> kPageShift; ++i) {
+    PageState state =
+        impl_->core.pages[impl_->core.window.index_of(address) + static_cast<std::uint32_t>(i)].load().state();
+    if (state != PageState::untouched && state != PageState::lost) vector[i] = 1;
+  }
+  return 0;
+}
+
+void Pager::decommit(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  if (!core.managed.load()) {
+    // Under the lock, so that paging does not begin meanwhile and list pages that are about to go: commit() relies on
+    // listed pages being there.
+    LockGuard guard(impl_->map_mutex);
+    if (!core.managed.load()) {
+      raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTNEED);
+      return;
+    }
+  }
+  Releases releases(*core.space);
+  std::uint64_t pages = 0;
+  core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
+                           [&](PageIndex page, PageCell& cell) {
+                             if (PageWord word = cell.load(); !word.busy() && word.state() == PageState::untouched)
+                               return;
+                             PageWord word = core.lock_waiting(page);
+                             ++pages;
+                             if (word.state() != PageState::resident) {
+                               // Freed, a lost page is whole again: the heap's next user must not get SIGBUS.
+                               iovec range{core.memory_of(page), kPageSize};
+                               if (word.state() == PageState::lost) core.kernel.discard({&range, 1});
+                               impl_->dispose(page, word);
+                               core.unlock(page, PageWord::untouched());
+                               return;
+                             }
+                             // It stays, writable and dirty, so that commit() can clear it without a fault.
+                             if (word.has_far()) {
+                               core.kernel.write_protect(core.address_of(page), kPageSize, false);
+                               releases.add(word.far_page());
+                             }
+                             core.unlock(page, word.resident_dirty().with_discardable(true));
+                           });
+  count(Counter::pages_discarded, pages);
+}
+
+void Pager::commit(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  if (!core.managed.load()) return;
+  core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
+                           [&](PageIndex page, PageCell& cell) {
+                             if (PageWord word = cell.load(); !word.busy() && !word.discardable()) return;
+                             PageWord word = core.lock_waiting(page);
+                             // Present, writable and not protected (decommit() saw to it): no fault here.
+                             if (word.state() == PageState::resident && word.discardable())
+                               std::memset(core.memory_of(page), 0, kPageSize);
+                             core.unlock(page, word.with_discardable(false));
+                           });
+}
+
+}  // namespace hinterland

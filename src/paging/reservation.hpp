@@ -1,0 +1,32 @@
+// Address space reserved without memory behind it: zeros that cost nothing until they are touched.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+namespace hinterland {
+
+// System calls made directly: in a preloaded library the libc symbols are the interposers.
+inline void* raw_mmap(void* address, std::size_t length, int protection, int flags, int descriptor = -1) {
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, descriptor, 0));
+}
+inline int raw_munmap(void* address, std::size_t length) {
+  return static_cast<int>(syscall(SYS_munmap, address, length));
+}
+inline int raw_mprotect(void* address, std::size_t length, int protection) {
+  return static_cast<int>(syscall(SYS_mprotect, address, length, protection));
+}
+inline int raw_madvise(void* address, std::size_t length, int advice) {
+  return static_cast<int>(syscall(SYS_madvise, address, length, advice));
+}
+
+// Zeroed private memory, charged only as it is touched. nullptr when the address space is used up.
+inline void* reserve_zeroed(std::size_t bytes) {
+  void* memory = raw_mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace hinterland

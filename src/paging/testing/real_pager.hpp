@@ -1,0 +1,32 @@
+// For tests with the real kernel: a pager lives as long as its process, so each test body runs in a process of its
+// own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "paging/pager.hpp"
+
+namespace hinterland::testing {
+
+struct RealPagerOptions {
+  std::string far_url = "mem:";
+  bool take_by_move = true;
+  std::uint64_t budget_bytes = Pager::kMinimumBudgetBytes;
+};
+
+// "" or why this kernel, or these privileges, cannot page.
+std::string why_no_real_pager();
+
+// Runs `body` over a fresh pager in a forked process, which is killed after `seconds_max`. The body returns "" or
+// what is wrong, which becomes the test's failure.
+void run_with_real_pager(const RealPagerOptions& options, unsigned seconds_max,
+                         const std::function<std::string(Pager&)>& body);
+
+// What does not add up in a pager that nobody uses at the moment: page words against the kernel, budget, far space.
+// `alone`: no other process holds far pages of the same space (a forked child does, also when it has ended).
+std::string audit(Pager& pager, bool alone);
+
+}  // namespace hinterland::testing
