@@ -1,0 +1,185 @@
+#include "preload/far_heap.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+
+#include "base/inside.hpp"
+#include "base/mutex.hpp"
+#include "paging/pager.hpp"
+#include "preload/jemalloc.hpp"
+
+namespace hinterland::far_heap {
+namespace {
+
+// jemalloc.h's extent_hooks_t (5.x). A null hook counts as one that refuses: extents are never unmapped (their
+// addresses are kept for later) and never purged otherwise than by decommit.
+struct ExtentHooks {
+  void* (*alloc)(ExtentHooks*, void* address, std::size_t size, std::size_t alignment, bool* zero, bool* commit,
+                 unsigned arena);
+  bool (*dalloc)(ExtentHooks*, void*, std::size_t, bool, unsigned);
+  void (*destroy)(ExtentHooks*, void*, std::size_t, bool, unsigned);
+  bool (*commit)(ExtentHooks*, void* address, std::size_t size, std::size_t offset, std::size_t length, unsigned);
+  bool (*decommit)(ExtentHooks*, void* address, std::size_t size, std::size_t offset, std::size_t length, unsigned);
+  bool (*purge_lazy)(ExtentHooks*, void*, std::size_t, std::size_t, std::size_t, unsigned);
+  bool (*purge_forced)(ExtentHooks*, void*, std::size_t, std::size_t, std::size_t, unsigned);
+  bool (*split)(ExtentHooks*, void*, std::size_t, std::size_t, std::size_t, bool, unsigned);
+  bool (*merge)(ExtentHooks*, void*, std::size_t, void*, std::size_t, bool, unsigned);
+};
+// experimental.arenas_create_ext's argument (5.3, internal/arena_types.h).
+struct ArenaConfiguration {
+  ExtentHooks* hooks;
+  bool metadata_use_hooks;
+};
+
+// In a hook: the pager's own allocations are local, and the caller of free() sees its errno unchanged.
+class InHook {
+ public:
+  ~InHook() { errno = saved_errno_; }
+
+ private:
+  InsideRuntime inside_;
+  int saved_errno_ = errno;
+};
+
+// jemalloc's hooks say true for "did not work".
+void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alignment, bool* zero, bool* commit,
+                 unsigned) {
+  if (address != nullptr) return nullptr;  // growing in place: only within retained memory
+  InHook in_hook;
+  std::intptr_t result = Pager::current()->map(size, alignment, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  if (result < 0 && result >= -4095) return nullptr;
+  *zero = true;
+  *commit = true;
+  return reinterpret_cast<void*>(result);
+}
+bool hook_commit(ExtentHooks*, void* address, std::size_t, std::size_t offset, std::size_t length, unsigned) {
+  InHook in_hook;
+  Pager::current()->commit(reinterpret_cast<std::uintptr_t>(address) + offset, length);
+  return false;
+}
+bool hook_decommit(ExtentHooks*, void* address, std::size_t, std::size_t offset, std::size_t length, unsigned) {
+  InHook in_hook;
+  Pager::current()->decommit(reinterpret_cast<std::uintptr_t>(address) + offset, length);
+  return false;
+}
+bool hook_split(ExtentHooks*, void*, std::size_t, std::size_t, std::size_t, bool, unsigned) { return false; }
+bool hook_merge(ExtentHooks*, void*, std::size_t, void*, std::size_t, bool, unsigned) { return false; }
+
+ExtentHooks g_hooks = {hook_alloc, nullptr, nullptr,    hook_commit, hook_decommit,
+                       nullptr,    nullptr, hook_split, hook_merge};
+
+constexpr std::size_t kArenasMax = 1024;                 // jemalloc has 4095
+constexpr unsigned kArenasPerCpu = 4;                    // jemalloc's own choice: rarely two running threads in one
+std::array<std::atomic<unsigned>, kArenasMax> g_arenas;  // 0: not created yet (0 is the local arena)
+unsigned g_arena_count = 0;
+std::atomic<unsigned> g_next_thread{0};
+Mutex g_create_mutex;  // before jemalloc's locks
+
+__attribute__((tls_model("initial-exec"))) thread_local bool t_attached = false;
+
+unsigned create_arena() {
+  unsigned index = 0;
+  std::size_t index_size = sizeof index;
+  ArenaConfiguration configuration = {&g_hooks, false};
+  int error =
+      hlje_mallctl("experimental.arenas_create_ext", &index, &index_size, &configuration, sizeof configuration);
+  return error == 0 ? index : 0;
+}
+
+unsigned arena_at(std::size_t slot) {
+  // acquire and release: the arena is complete when its number can be seen
+  unsigned index = g_arenas[slot].load(std::memory_order_acquire);
+  if (index != 0) return index;
+  LockGuard guard(g_create_mutex);
+  index = g_arenas[slot].load(std::memory_order_acquire);
+  if (index == 0) {
+    index = create_arena();
+    g_arenas[slot].store(index, std::memory_order_release);
+  }
+  return index;
+}
+
+// Gives the thread its arena. Without one (no memory for it) the thread allocates locally and asks again.
+__attribute__((noinline)) void attach() {
+  int saved_errno = errno;
+  std::size_t slot = g_next_thread.fetch_add(1, std::memory_order_relaxed) % g_arena_count;
+  unsigned index = arena_at(slot);
+  if (index != 0 && hlje_mallctl("thread.arena", nullptr, nullptr, &index, sizeof index) == 0) t_attached = true;
+  errno = saved_errno;
+}
+
+// jemalloc does not set errno in all cases.
+inline void* or_no_memory(void* block) {
+  if (block == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return block;
+}
+
+inline std::size_t at_least_16_byte_class(std::size_t size) { return size < 9 ? 9 : size; }
+
+}  // namespace
+
+void start() {
+  cpu_set_t cpus;
+  unsigned count = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<unsigned>(CPU_COUNT(&cpus)) : 1;
+  g_arena_count = std::clamp(count * kArenasPerCpu, 4u, static_cast<unsigned>(kArenasMax));
+}
+
+void give_back_promptly() {
+  InHook in_hook;
+  ssize_t at_once = 0;
+  hlje_mallctl("arenas.dirty_decay_ms", nullptr, nullptr, &at_once, sizeof at_once);  // for arenas still to come
+  for (std::atomic<unsigned>& slot : g_arenas) {
+    unsigned index = slot.load(std::memory_order_acquire);  // pairs with arena_at()
+    if (index == 0) continue;
+    char name[64];
+    std::snprintf(name, sizeof name, "arena.%u.dirty_decay_ms", index);
+    hlje_mallctl(name, nullptr, nullptr, &at_once, sizeof at_once);
+  }
+}
+
+void* allocate(std::size_t size) {
+  if (!t_attached) [[unlikely]]
+    attach();
+  return hlje_malloc(at_least_16_byte_class(size));
+}
+
+void* allocate_zeroed(std::size_t count, std::size_t size) {
+  if (!t_attached) [[unlikely]]
+    attach();
+  std::size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return hlje_calloc(1, at_least_16_byte_class(bytes));
+}
+
+void* allocate_aligned(std::size_t alignment, std::size_t size) {
+  if (!t_attached) [[unlikely]]
+    attach();
+  return or_no_memory(hlje_memalign(std::max<std::size_t>(alignment, 16), at_least_16_byte_class(size)));
+}
+
+void* resize(void* pointer, std::size_t size) {
+  if (!t_attached) [[unlikely]]
+    attach();
+  return or_no_memory(hlje_realloc(pointer, at_least_16_byte_class(size)));
+}
+
+void release(void* pointer) { hlje_free(pointer); }
+
+std::size_t usable_size(const void* pointer) { return hlje_sallocx(pointer, 0); }
+
+void before_fork() { g_create_mutex.lock(); }
+void after_fork() { g_create_mutex.unlock(); }
+
+}  // namespace hinterland::far_heap

@@ -1,0 +1,32 @@
+// The far heap: the program's allocations, in jemalloc arenas whose memory is the pager's.
+//
+// Several arenas per CPU, threads spread over them; a thread's cache holds only far blocks. What jemalloc has no use
+// for goes back to the pager by decommit and keeps its addresses. Metadata is local, so that allocating and
+// freeing touches no far page (FACTS: 1 page where mimalloc touches 2004).
+#pragma once
+
+#include <cstddef>
+
+namespace hinterland::far_heap {
+
+// After Pager::start(). From then on the functions below work.
+void start();
+
+// Paging has begun: from now on freed extents are offered to the pager at once, so that what is freed never travels.
+// Before, they wait a while for the program to take them again, as in plain jemalloc, because giving them back costs
+// system calls and faults.
+void give_back_promptly();
+
+// As malloc, calloc and so on, errno included. Alignment: a power of two.
+void* allocate(std::size_t size);
+void* allocate_zeroed(std::size_t count, std::size_t size);
+void* allocate_aligned(std::size_t alignment, std::size_t size);
+void* resize(void* pointer, std::size_t size);
+void release(void* pointer);
+std::size_t usable_size(const void* pointer);
+
+// Around a fork, before jemalloc's own handlers.
+void before_fork();
+void after_fork();
+
+}  // namespace hinterland::far_heap

@@ -1,0 +1,93 @@
+// Order in the parent: prepare handlers (user code) - stdio lock - our tables - no allocation in jemalloc by the
+// runtime - jemalloc's locks - pager - system call. In the child the same backwards, with far memory first, because
+// everything else may lie in it.
+#include "preload/forking.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/inside.hpp"
+#include "base/stats.hpp"
+#include "preload/atfork.hpp"
+#include "preload/far_heap.hpp"
+#include "preload/heap_gate.hpp"
+#include "preload/jemalloc.hpp"
+#include "preload/left_local.hpp"
+#include "preload/libc_after_fork.hpp"
+#include "preload/next.hpp"
+#include "preload/state.hpp"
+#include "preload/threads.hpp"
+
+namespace hinterland::forking {
+namespace {
+
+constinit Next<pid_t()> g_real_fork("_Fork");
+
+void lock_all() {
+  atfork::lock();
+  left_local::before_fork();
+  far_heap::before_fork();
+  heap_gate::close();
+  jemalloc_fork_handlers().prepare();
+}
+
+void unlock_all() {
+  far_heap::after_fork();
+  left_local::after_fork();
+  atfork::unlock();
+}
+
+void after_in_parent(bool forked) {
+  pager().after_fork_in_parent(forked);
+  jemalloc_fork_handlers().parent();
+  heap_gate::open_in_parent();
+  unlock_all();
+}
+
+void after_in_child() {
+  libc_after_fork::count_one_thread();  // before the pager starts its threads anew
+  jemalloc_fork_handlers().child();
+  heap_gate::open_in_child();
+  open_stat_page(stat_page()->program);  // before the pager's new threads look at it
+  pager().after_fork_in_child();
+  unlock_all();
+  threads::after_fork_in_child();
+}
+
+// The fork itself, with far memory right on both sides. Nothing of the program runs in between.
+pid_t fork_far() {
+  InsideRuntime inside;
+  lock_all();
+  pager().before_fork();
+  pid_t child = g_real_fork.get()();
+  int saved_errno = errno;
+  if (child == 0)
+    after_in_child();
+  else
+    after_in_parent(child > 0);
+  errno = saved_errno;
+  return child;
+}
+
+}  // namespace
+
+pid_t fork_plain() { return fork_far(); }
+
+pid_t fork_with_handlers() {
+  std::size_t mark = atfork::run_prepare();
+  libc_after_fork::lock_stdio();
+  pid_t child = fork_far();
+  int saved_errno = errno;
+  if (child == 0) {
+    libc_after_fork::repair_child();
+    atfork::run_child(mark);
+  } else {
+    libc_after_fork::unlock_stdio();
+    atfork::run_parent(mark);
+  }
+  errno = saved_errno;
+  return child;
+}
+
+}  // namespace hinterland::forking

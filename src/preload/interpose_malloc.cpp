@@ -1,0 +1,194 @@
+// The malloc family as glibc has it, errors included.
+//
+// Three kinds of memory come back to free() and realloc(): local blocks and far blocks, each told by its address, and
+// foreign ones (glibc's own, from before us or from __libc_malloc), which are glibc's to free.
+#include <gnu/libc-version.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "preload/far_heap.hpp"
+#include "preload/loader_range.hpp"
+#include "preload/local_heap.hpp"
+#include "preload/next.hpp"
+#include "preload/state.hpp"
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
+}
+
+namespace {
+
+using namespace hinterland;
+
+constexpr std::size_t kSizeMax = PTRDIFF_MAX;  // glibc's limit, too
+
+enum class Source { far, local, native };
+
+Source source_for(const void* caller) {
+  if (serves_program() && !loader_range::contains(caller)) [[likely]]
+    return Source::far;
+  return mode() == Mode::native ? Source::native : Source::local;
+}
+
+bool is_far(const void* pointer) {
+  return mode() == Mode::far && pager().contains(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+void* out_of_memory() {
+  errno = ENOMEM;
+  return nullptr;
+}
+
+void* or_out_of_memory(void* block) { return block != nullptr ? block : out_of_memory(); }
+
+void* allocate(std::size_t size, const void* caller) {
+  switch (source_for(caller)) {
+    case Source::far:
+      return far_heap::allocate(size);
+    case Source::native:
+      return __libc_malloc(size);
+    case Source::local:
+      break;
+  }
+  return or_out_of_memory(size > kSizeMax ? nullptr : local_heap::allocate(size));
+}
+
+void* allocate_zeroed(std::size_t count, std::size_t size, const void* caller) {
+  switch (source_for(caller)) {
+    case Source::far:
+      return far_heap::allocate_zeroed(count, size);
+    case Source::native:
+      return __libc_calloc(count, size);
+    case Source::local:
+      break;
+  }
+  std::size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > kSizeMax) return out_of_memory();
+  return or_out_of_memory(local_heap::allocate(bytes, 0, true));
+}
+
+void* allocate_aligned(std::size_t alignment, std::size_t size, const void* caller) {
+  if (size > kSizeMax || alignment > kSizeMax) return out_of_memory();
+  switch (source_for(caller)) {
+    case Source::far:
+      return far_heap::allocate_aligned(alignment, size);
+    case Source::native:
+      return __libc_memalign(alignment, size);
+    case Source::local:
+      break;
+  }
+  return or_out_of_memory(local_heap::allocate(size, alignment));
+}
+
+std::size_t usable_size_of(void* pointer) {
+  static constinit Next<std::size_t(void*)> next("malloc_usable_size");
+  if (pointer == nullptr) return 0;
+  if (local_heap::owns(pointer)) return local_heap::usable_size(pointer);
+  if (is_far(pointer)) return far_heap::usable_size(pointer);
+  return next.get()(pointer);
+}
+
+void release(void* pointer) {
+  if (pointer == nullptr) return;
+  if (is_far(pointer)) [[likely]]
+    return far_heap::release(pointer);
+  if (local_heap::owns(pointer)) return local_heap::release(pointer);
+  __libc_free(pointer);
+}
+
+void* resize_local(void* pointer, std::size_t size, const void* caller) {
+  if (size > kSizeMax) return out_of_memory();
+  if (source_for(caller) == Source::local) return or_out_of_memory(local_heap::resize(pointer, size));
+  void* block = allocate(size, caller);
+  if (block == nullptr) return nullptr;
+  std::memcpy(block, pointer, std::min(size, local_heap::usable_size(pointer)));
+  local_heap::release(pointer);
+  return block;
+}
+
+void* resize(void* pointer, std::size_t size, const void* caller) {
+  if (pointer == nullptr) return allocate(size, caller);
+  if (size == 0) {
+    release(pointer);
+    return nullptr;
+  }
+  if (is_far(pointer)) [[likely]]
+    return far_heap::resize(pointer, size);
+  if (local_heap::owns(pointer)) return resize_local(pointer, size, caller);
+  return __libc_realloc(pointer, size);  // glibc's block stays glibc's
+}
+
+// As glibc's memalign: rounded up to a power of two; too large is EINVAL.
+void* memory_aligned(std::size_t alignment, std::size_t size, const void* caller) {
+  if (alignment > SIZE_MAX / 2 + 1) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return allocate_aligned(std::bit_ceil(std::max<std::size_t>(alignment, 16)), size, caller);
+}
+
+bool libc_checks_aligned_alloc() {
+  static const bool checks = [] {
+    const char* version = gnu_get_libc_version();
+    const char* dot = std::strchr(version, '.');
+    long major = std::strtol(version, nullptr, 10), minor = dot != nullptr ? std::strtol(dot + 1, nullptr, 10) : 0;
+    return major > 2 || (major == 2 && minor >= 38);
+  }();
+  return checks;
+}
+
+}  // namespace
+
+#define HL_CALLER __builtin_return_address(0)
+
+HL_INTERPOSED void* malloc(std::size_t size) noexcept { return allocate(size, HL_CALLER); }
+HL_INTERPOSED void free(void* pointer) noexcept { release(pointer); }
+HL_INTERPOSED void cfree(void* pointer) noexcept { release(pointer); }
+HL_INTERPOSED void* calloc(std::size_t count, std::size_t size) noexcept {
+  return allocate_zeroed(count, size, HL_CALLER);
+}
+HL_INTERPOSED void* realloc(void* pointer, std::size_t size) noexcept { return resize(pointer, size, HL_CALLER); }
+HL_INTERPOSED void* reallocarray(void* pointer, std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes)) return out_of_memory();
+  return resize(pointer, bytes, HL_CALLER);
+}
+HL_INTERPOSED void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  return memory_aligned(alignment, size, HL_CALLER);
+}
+HL_INTERPOSED void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  if (!std::has_single_bit(alignment) && libc_checks_aligned_alloc()) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return memory_aligned(alignment, size, HL_CALLER);
+}
+HL_INTERPOSED int posix_memalign(void** out, std::size_t alignment, std::size_t size) noexcept {
+  if (alignment % sizeof(void*) != 0 || !std::has_single_bit(alignment)) return EINVAL;
+  void* block = allocate_aligned(alignment, size, HL_CALLER);
+  if (block == nullptr) return ENOMEM;
+  *out = block;
+  return 0;
+}
+HL_INTERPOSED void* valloc(std::size_t size) noexcept { return allocate_aligned(kPageSize, size, HL_CALLER); }
+HL_INTERPOSED void* pvalloc(std::size_t size) noexcept {
+  if (size > kSizeMax) return out_of_memory();
+  return allocate_aligned(kPageSize, page_ceil(size), HL_CALLER);
+}
+HL_INTERPOSED std::size_t malloc_usable_size(void* pointer) noexcept { return usable_size_of(pointer); }
+
+// Tuning of an allocator that is not there. Nothing is kept that could be trimmed.
+HL_INTERPOSED int malloc_trim(std::size_t) noexcept { return 0; }
+HL_INTERPOSED int mallopt(int, int) noexcept { return 1; }
+HL_INTERPOSED struct mallinfo mallinfo() noexcept { return {}; }
+HL_INTERPOSED struct mallinfo2 mallinfo2() noexcept { return {}; }

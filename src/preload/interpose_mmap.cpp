@@ -1,0 +1,76 @@
+// The memory calls: from the program to mappings.hpp, from the runtime itself to the kernel.
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "preload/mappings.hpp"
+#include "preload/raw.hpp"
+#include "preload/state.hpp"
+
+namespace {
+
+using namespace hinterland;
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+void* as_pointer(std::intptr_t result) {
+  if (!raw::failed(result)) return reinterpret_cast<void*>(result);
+  errno = static_cast<int>(-result);
+  return MAP_FAILED;
+}
+int as_status(int result) {
+  if (result >= 0) return result;
+  errno = -result;
+  return -1;
+}
+
+void* map(void* address, std::size_t length, int protection, int flags, int descriptor, off_t offset) {
+  if (!serves_program()) return as_pointer(raw::mmap(number(address), length, protection, flags, descriptor, offset));
+  return as_pointer(mappings::map(number(address), length, protection, flags, descriptor, offset));
+}
+
+}  // namespace
+
+HL_INTERPOSED void* mmap(void* address, std::size_t length, int protection, int flags, int descriptor,
+                         off_t offset) noexcept {
+  return map(address, length, protection, flags, descriptor, offset);
+}
+HL_INTERPOSED void* mmap64(void* address, std::size_t length, int protection, int flags, int descriptor,
+                           off64_t offset) noexcept {
+  return map(address, length, protection, flags, descriptor, offset);
+}
+HL_INTERPOSED int munmap(void* address, std::size_t length) noexcept {
+  return as_status(serves_program() ? mappings::unmap(number(address), length)
+                                    : raw::munmap(number(address), length));
+}
+HL_INTERPOSED int mprotect(void* address, std::size_t length, int protection) noexcept {
+  return as_status(serves_program() ? mappings::protect(number(address), length, protection)
+                                    : raw::mprotect(number(address), length, protection));
+}
+HL_INTERPOSED int madvise(void* address, std::size_t length, int advice) noexcept {
+  return as_status(serves_program() ? mappings::advise(number(address), length, advice)
+                                    : raw::madvise(number(address), length, advice));
+}
+HL_INTERPOSED int posix_madvise(void* address, std::size_t length, int advice) noexcept {
+  // POSIX's DONTNEED must not lose data, Linux's does: glibc, too, ignores it.
+  if (advice == POSIX_MADV_DONTNEED) return 0;
+  return -(serves_program() ? mappings::advise(number(address), length, advice)
+                            : raw::madvise(number(address), length, advice));
+}
+HL_INTERPOSED int mincore(void* address, std::size_t length, unsigned char* vector) noexcept {
+  return as_status(serves_program() ? mappings::core(number(address), length, vector)
+                                    : raw::mincore(number(address), length, vector));
+}
+HL_INTERPOSED void* mremap(void* address, std::size_t old_length, std::size_t new_length, int flags, ...) noexcept {
+  void* new_address = nullptr;
+  if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) {
+    va_list arguments;
+    va_start(arguments, flags);
+    new_address = va_arg(arguments, void*);
+    va_end(arguments);
+  }
+  return as_pointer(serves_program()
+                        ? mappings::remap(number(address), old_length, new_length, flags, number(new_address))
+                        : raw::mremap(number(address), old_length, new_length, flags, number(new_address)));
+}

@@ -1,0 +1,36 @@
+// The functions that ours stand in for: the next ones in the lookup order, which are libc's, or another preloaded
+// library's.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "base/inside.hpp"
+
+namespace hinterland {
+
+// One function. Looked up at first use, or by resolve(); a lookup allocates only local memory.
+template <typename Function>
+class Next {
+ public:
+  constexpr explicit Next(const char* name) : name_(name) {}
+  // nullptr when libc has no such function.
+  Function* get() {
+    // relaxed: every thread would find the same address
+    void* found = found_.load(std::memory_order_relaxed);
+    if (found == nullptr) {
+      InsideRuntime inside;
+      found = dlsym(RTLD_NEXT, name_);
+      found_.store(found, std::memory_order_relaxed);
+    }
+    return reinterpret_cast<Function*>(found);
+  }
+  void resolve() { static_cast<void>(get()); }
+
+ private:
+  const char* name_;
+  std::atomic<void*> found_{nullptr};
+};
+
+}  // namespace hinterland

@@ -1,0 +1,70 @@
+// The constructor: decides, before any other code of the program runs, whether this process has far memory.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/log.hpp"
+#include "base/stats.hpp"
+#include "preload/far_heap.hpp"
+#include "preload/libc_after_fork.hpp"
+#include "preload/loader_range.hpp"
+#include "preload/raw.hpp"
+#include "preload/runtime.hpp"
+#include "preload/state.hpp"
+#include "preload/threads.hpp"
+
+namespace hinterland {
+
+std::atomic<Mode> g_mode{Mode::early};
+
+namespace {
+
+const char* base_name(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  return slash != nullptr ? slash + 1 : path;
+}
+
+bool best_effort() {
+  const char* value = getenv("HINTERLAND_BEST_EFFORT");
+  return value != nullptr && value[0] != '\0' && std::strcmp(value, "0") != 0;
+}
+
+void refuse(const Error& error) {
+  log::error("%s", error.what());
+  if (error.next_step()[0] != '\0') log::error("%s", error.next_step());
+  if (best_effort()) {
+    log::warning("the program runs without far memory (HINTERLAND_BEST_EFFORT)");
+    g_mode.store(Mode::native);
+    return;
+  }
+  for (;;) raw::call(SYS_exit_group, 1);
+}
+
+void begin(const char* program) {
+  if (!runtime_wanted()) {
+    g_mode.store(Mode::native);
+    return;
+  }
+  InsideRuntime inside;
+  loader_range::find();
+  libc_after_fork::prepare();
+  Status started = start_runtime(program);
+  if (!started) return refuse(started.error());
+  far_heap::start();
+  g_mode.store(Mode::far);
+  threads::start();
+  atexit(close_stat_page);  // first registered, last to run
+  at_quick_exit(close_stat_page);
+}
+
+}  // namespace
+}  // namespace hinterland
+
+// The linker keeps this file because of the name (-u). With -z initfirst it runs before libc's own constructor,
+// which sets environ.
+extern "C" __attribute__((constructor, used)) void hinterland_preload_start(int count, char** arguments,
+                                                                            char** environment) {
+  if (environ == nullptr) environ = environment;
+  hinterland::begin(count > 0 && arguments[0] != nullptr ? hinterland::base_name(arguments[0]) : "program");
+}

@@ -1,0 +1,52 @@
+// The runtime of the test library: the local pager, a thread of its own that never ends, and two descriptors that the
+// program must not close. On when HINTERLAND_LOCAL is set; HINTERLAND_TEST_START_FAILS makes it fail.
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/inside.hpp"
+#include "base/stats.hpp"
+#include "preload/runtime.hpp"
+#include "preload/testing/local_pager.hpp"
+
+namespace hinterland {
+namespace {
+
+int g_descriptors[2] = {-1, -1};
+
+void* sleep_for_ever(void*) {
+  InsideRuntime inside;
+  for (;;) pause();
+}
+
+}  // namespace
+
+std::size_t Pager::descriptors(int* out, std::size_t max) const {
+  if (max < 2) return 0;
+  out[0] = g_descriptors[0];
+  out[1] = g_descriptors[1];
+  return 2;
+}
+
+bool runtime_wanted() { return getenv("HINTERLAND_LOCAL") != nullptr; }
+
+Status start_runtime(const char* program) {
+  if (getenv("HINTERLAND_TEST_START_FAILS") != nullptr)
+    return std::unexpected(Error::make(EPERM, "the test asks for a failure").remedy("unset it"));
+  open_stat_page(program);
+  Result<Pager*> pager = start_local_pager(64 * kMiB);
+  if (!pager) return std::unexpected(pager.error());
+  for (int i = 0; i < 2; ++i) {
+    int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    g_descriptors[i] = fcntl(low, F_DUPFD_CLOEXEC, 700);
+    close(low);
+  }
+  pthread_t thread;
+  pthread_create(&thread, nullptr, sleep_for_ever, nullptr);
+  return {};
+}
+
+}  // namespace hinterland

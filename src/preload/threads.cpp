@@ -1,0 +1,128 @@
+#include "preload/threads.hpp"
+
+#include <pthread.h>
+#include <sys/rseq.h>
+#include <threads.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/inside.hpp"
+#include "preload/local_heap.hpp"
+#include "preload/next.hpp"
+#include "preload/state.hpp"
+
+// glibc 2.35; without them the pager does not know where threads run.
+#pragma weak __rseq_offset
+#pragma weak __rseq_size
+
+namespace hinterland::threads {
+namespace {
+
+std::atomic<long> g_count{1};  // threads of the program, the main thread included
+pthread_key_t g_key;
+bool g_have_key = false;
+
+const volatile std::uint32_t* cpu_word() {
+  if (&__rseq_size == nullptr || &__rseq_offset == nullptr || __rseq_size == 0) return nullptr;
+  auto* area = static_cast<char*>(__builtin_thread_pointer()) + __rseq_offset;
+  return &reinterpret_cast<const volatile struct rseq*>(area)->cpu_id;
+}
+
+// A thread's end, whichever way: return, pthread_exit (main's, too) or cancellation. The value counts the rounds of
+// destructors, so that this one runs in the last: others' destructors still use far memory.
+void thread_ends(void* value) {
+  auto round = reinterpret_cast<std::uintptr_t>(value);
+  if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+    pthread_setspecific(g_key, reinterpret_cast<void*>(round + 1));
+    return;
+  }
+  {
+    InsideRuntime inside;
+    pager().thread_ended();
+  }
+  // libc would call exit() here, did it not count the runtime's threads
+  if (g_count.fetch_sub(1) == 1) std::exit(0);
+}
+
+void thread_starts() {
+  if (g_have_key) pthread_setspecific(g_key, reinterpret_cast<void*>(std::uintptr_t{1}));
+  InsideRuntime inside;
+  pager().thread_started(cpu_word());
+}
+
+struct Start {
+  void* (*routine)(void*);
+  void* argument;
+};
+
+void* run(void* pointer) {
+  auto* block = static_cast<Start*>(pointer);
+  Start start = *block;
+  local_heap::release(block);
+  thread_starts();
+  return start.routine(start.argument);
+}
+
+struct C11Start {
+  thrd_start_t routine;
+  void* argument;
+};
+
+void* run_c11(void* pointer) {
+  auto* block = static_cast<C11Start*>(pointer);
+  C11Start start = *block;
+  local_heap::release(block);
+  return reinterpret_cast<void*>(static_cast<std::intptr_t>(start.routine(start.argument)));
+}
+
+using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+constinit Next<Create> g_next_create("pthread_create");
+
+int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
+  if (!serves_program()) return g_next_create.get()(thread, attributes, routine, argument);
+  auto* start = static_cast<Start*>(local_heap::allocate(sizeof(Start)));
+  if (start == nullptr) return EAGAIN;
+  *start = {routine, argument};
+  g_count.fetch_add(1);
+  int error = g_next_create.get()(thread, attributes, run, start);
+  if (error != 0) {
+    g_count.fetch_sub(1);
+    local_heap::release(start);
+  }
+  return error;
+}
+
+}  // namespace
+
+void start() {
+  g_next_create.resolve();
+  g_have_key = pthread_key_create(&g_key, thread_ends) == 0;
+  thread_starts();
+}
+
+void after_fork_in_child() { g_count.store(1); }
+
+}  // namespace hinterland::threads
+
+HL_INTERPOSED int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*),
+                                 void* argument) noexcept {
+  return hinterland::threads::create(thread, attributes, routine, argument);
+}
+
+// glibc's would start the thread without us.
+HL_INTERPOSED int thrd_create(thrd_t* thread, thrd_start_t routine, void* argument) {
+  using namespace hinterland;
+  static constinit Next<int(thrd_t*, thrd_start_t, void*)> next("thrd_create");
+  if (!serves_program()) return next.get()(thread, routine, argument);
+  auto* start = static_cast<threads::C11Start*>(local_heap::allocate(sizeof(threads::C11Start)));
+  if (start == nullptr) return thrd_nomem;
+  *start = {routine, argument};
+  int error = threads::create(thread, nullptr, threads::run_c11, start);
+  if (error == 0) return thrd_success;
+  local_heap::release(start);
+  return error == ENOMEM ? thrd_nomem : thrd_error;
+}
