@@ -1,0 +1,71 @@
+#include "cli/commands.hpp"
+
+#include "base/log.hpp"
+#include "base/options.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", kForRun, "-- PROGRAM [ARGUMENT...]", "run a program with a bounded part of its memory local",
+     "Runs any dynamically linked program, unchanged, with its heap and its private anonymous mappings on far "
+     "memory: at most --local of it stays resident, the rest lives behind --far and comes back when it is touched. "
+     "Programs that it starts inherit this, each with a budget of its own.\n\n"
+     "Everything is checked before the program starts. Its standard output is left alone, and its exit status, or "
+     "its death by a signal, becomes that of the command. With --report or -v the command stays as the parent of "
+     "the program and passes signals on; otherwise it becomes the program.\n\n"
+     "Programs that cannot be helped are refused unless --best-effort is given: statically linked ones, Go programs, "
+     "and those that change user (set-user-id, file capabilities), because the loader ignores LD_PRELOAD for them. "
+     "Libraries already in LD_PRELOAD are kept.",
+     "hinterland run --local 1G -- sort -S 4G words.txt\n"
+     "hinterland run --local 512M --far tcp://10.0.0.2:7700 --key-file far.key -v -- redis-server\n"
+     "hinterland run --local 25% --far 'file:/var/tmp/far?size=64G' --report run.json -- python3 job.py",
+     run_main},
+    {"serve", kForServe, "", "offer this machine's memory to programs on others",
+     "The memory server. It prints where it listens and what it offers, serves until SIGTERM or SIGINT, and then "
+     "ends cleanly. Memory is zeroed before another client gets it, and freed when its client is gone.",
+     "hinterland serve --memory 8G\n"
+     "hinterland serve --listen 10.0.0.2:7700 --memory 64G --key-file far.key",
+     serve_main},
+    {"doctor", kForDoctor, "", "say what this kernel, these privileges and these limits allow",
+     "Tries out each kernel feature that Hinterland uses, and looks at the limits that matter. For each one that is "
+     "missing it says what that costs and which command mends it. The exit status is 0 when `hinterland run` will "
+     "work, and 1 when it will not.",
+     "hinterland doctor\nhinterland doctor --json", doctor_main},
+    {"stat", kForStat, "[PID]", "show live figures of running programs",
+     "Without PID one line for each program that runs under Hinterland and belongs to you; with PID all figures of "
+     "one. The figures are read from memory shared with the program, which is not slowed.",
+     "hinterland stat\nhinterland stat --watch 2s 4711\nhinterland stat 4711 --json", stat_main},
+    {"tune", kForTune, "PID", "change the local memory of a running program",
+     "Asks the program for another budget and waits until it has taken it over, at most 2 seconds. A smaller budget "
+     "is reached in the background.",
+     "hinterland tune 4711 --local 2G", tune_main},
+    {"help", 0, "[COMMAND]", "show help for a command",
+     "Without COMMAND the list of commands. `hinterland help --markdown` prints the reference page and `hinterland "
+     "help --man COMMAND` a manual page.",
+     "hinterland help run", help_main},
+    {"version", 0, "", "show the version", "Prints the version of Hinterland.", "hinterland version", version_main},
+};
+
+}  // namespace
+
+std::span<const Command> all_commands() { return kCommands; }
+
+const Command* find_command(const std::string& name) {
+  for (const Command& command : kCommands)
+    if (name == command.name) return &command;
+  return nullptr;
+}
+
+Error unexpected_argument(const char* command, const std::string& argument) {
+  Error error = Error::make(0, "%s: unexpected argument '%s'", command, argument.c_str());
+  return error.remedy("see 'hinterland %s --help'", command);
+}
+
+int fail(int status, const Error& error) {
+  log::error("%s", error.what());
+  if (error.next_step()[0] != '\0') log::error("  %s", error.next_step());
+  return status;
+}
+
+}  // namespace hinterland::cli

@@ -1,0 +1,175 @@
+// hinterland run: checks everything, sets the variables, and becomes the program, or its parent.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "base/log.hpp"
+#include "base/size.hpp"
+#include "cli/command_line.hpp"
+#include "cli/executable.hpp"
+#include "cli/preload_library.hpp"
+#include "cli/probe.hpp"
+#include "cli/running.hpp"
+#include "cli/supervise.hpp"
+#include "far/device.hpp"
+#include "far/url.hpp"
+#include "kernel/probe.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+std::unexpected<Error> contradiction(const Value& one, const Value& other, const char* remedy) {
+  Error error = Error::make(0, "%s (%s) and %s (%s) contradict each other", one.named.c_str(), one.text.c_str(),
+                            other.named.c_str(), other.text.c_str());
+  return std::unexpected(error.remedy("%s", remedy));
+}
+
+// Bits of --without, in the order of its choices.
+enum : std::uint64_t { kWithoutWriteProtect = 1, kWithoutMove = 2 };
+
+Status check_options(const CommandLine& line) {
+  using enum OptionId;
+  if (Result<::hinterland::far::Url> url = ::hinterland::far::parse_url(line.text(far)); !url)
+    return std::unexpected(url.error());
+  if (line.number(local) > line.number(window))
+    return contradiction(line[local], line[window],
+                         "the window holds local and far memory: make it larger than --local");
+  std::string how = line.text(take);
+  if (how == "move" && (line.number(without) & kWithoutMove) != 0)
+    return contradiction(line[take], line[without], "leave one of them out");
+  if (how == "protect" && (line.number(without) & kWithoutWriteProtect) != 0)
+    return contradiction(line[take], line[without], "leave one of them out");
+  if (line.is_flag(key_file) && line.text(far).find("tcp:") == std::string::npos)
+    return contradiction(line[key_file], line[far], "only tcp:// devices use a key: leave it out");
+  if (line.is_flag(force) && !line.is_given(report)) {
+    Error error = Error::make(0, "--force is about the file of --report, and none is given");
+    return std::unexpected(error.remedy("leave it out, or add --report FILE"));
+  }
+  return {};
+}
+
+Status check_program_limits(const CommandLine& line) {
+  for (const Finding& finding : examine_limits()) {
+    if (finding.state != State::blocking) continue;
+    Error error =
+        Error::make(0, "%s: the limit is %s: %s", finding.name.c_str(), finding.value.c_str(), finding.cost.c_str());
+    return std::unexpected(error.remedy("run: %s", finding.mend.c_str()));
+  }
+  rlimit space{};
+  getrlimit(RLIMIT_AS, &space);
+  if (line.is_given(OptionId::window) && space.rlim_cur < line.number(OptionId::window)) {
+    Error error = Error::make(0, "%s: a window of %s does not fit the address space limit of %s",
+                              line[OptionId::window].named.c_str(), line.text(OptionId::window).c_str(),
+                              rounded_size_text(space.rlim_cur).c_str());
+    return std::unexpected(error.remedy("run: ulimit -v unlimited, or choose a smaller --window"));
+  }
+  return {};
+}
+
+// Opens the device once and lets go of it: what is wrong with it is said here, and not by the program.
+Status check_device(const CommandLine& line) {
+  far::DeviceSettings settings{line.text(OptionId::key_file), line.number(OptionId::timeout)};
+  Result<std::unique_ptr<far::Device>> device = far::open_device(line.text(OptionId::far), settings);
+  if (!device) return std::unexpected(device.error());
+  return {};
+}
+
+Status check_system(const CommandLine& line) {
+  Result<ProbedDescriptor> probed = open_fault_descriptor();
+  if (!probed) return std::unexpected(probed.error());
+  close(probed->descriptor);
+  return check_program_limits(line);
+}
+
+// What goes wrong with the program has exit statuses of its own, those of the shells.
+int status_of(const Error& error) {
+  if (error.code() == ENOENT) return kNotFound;
+  if (error.code() == EACCES || error.code() == ENOEXEC || error.code() == ELOOP) return kNotExecutable;
+  return kEnvironment;
+}
+
+void export_settings(const CommandLine& line, const std::string& library) {
+  for (std::size_t i = 0; i < all_options().size(); ++i) {
+    const Option& row = all_options()[i];
+    if ((row.commands & kForRun) == 0) continue;
+    const Value& value = line[static_cast<OptionId>(i)];
+    // A share of the available memory is settled now: later it would be of what is left then.
+    std::string text = row.type == OptionType::size_or_percent ? std::to_string(value.number) : value.text;
+    if (row.for_program && value.source != Source::none)
+      setenv(variable_name(row).c_str(), text.c_str(), 1);
+    else if (row.elsewhere != Elsewhere::nowhere)
+      unsetenv(variable_name(row).c_str());  // an inner `run` must not write over our report
+  }
+  setenv("LD_PRELOAD", preload_list(library, std::getenv("LD_PRELOAD")).c_str(), 1);
+}
+
+int run_as_parent(const CommandLine& line, const std::string& path, ReportFile report) {
+  Result<std::string> figures = make_run_directory(chosen_directory(line.text(OptionId::stat_dir)));
+  if (!figures) return fail(kEnvironment, figures.error());
+  setenv("HINTERLAND_STAT_DIR", figures->c_str(), 1);
+  setenv("HINTERLAND_STAT_KEEP", "1", 1);
+  Result<Outcome> outcome = supervise(path, line.rest());
+  if (!outcome) {
+    remove_run_directory(*figures);
+    return fail(status_of(outcome.error()), outcome.error());
+  }
+  RunFacts facts{line.rest()[0], line.number(OptionId::local), line.text(OptionId::far), line.text(OptionId::policy)};
+  {
+    std::vector<StatView> pages = pages_in(*figures);
+    if (report.is_wanted())
+      if (Status written = report.write(report_json(facts, *outcome, pages)); !written)
+        fail(kEnvironment, written.error());
+    if (line.number(OptionId::verbose) != 0)
+      std::fprintf(stderr, "hinterland: %s", summary_text(facts, *outcome, pages).c_str());
+  }
+  remove_run_directory(*figures);
+  end_like(*outcome);
+}
+
+// A program without far memory, because the user said so.
+int run_without_us(const CommandLine& line, const std::string& path, const Error& why) {
+  log::warning("%s; started without far memory (--best-effort)", why.what());
+  Error error = become(path, line.rest());
+  return fail(status_of(error), error);
+}
+
+int run(const CommandLine& line) {
+  Result<std::string> path = find_program(line.rest()[0]);
+  if (!path) return fail(status_of(path.error()), path.error());
+  if (Status program = check_program(*path); !program) {
+    bool would_run = program.error().code() == 0;
+    if (would_run && line.number(OptionId::best_effort) != 0) return run_without_us(line, *path, program.error());
+    return fail(status_of(program.error()), program.error());
+  }
+  Result<std::string> library = find_preload_library();
+  if (!library) return fail(kEnvironment, library.error());
+  if (Status system = check_system(line); !system) return fail(kEnvironment, system.error());
+  if (Status device = check_device(line); !device) return fail(kEnvironment, device.error());
+  Result<ReportFile> report = ReportFile::open(line.text(OptionId::report), line.number(OptionId::force) != 0);
+  if (!report) return fail(report.error().code() == 0 ? kUsage : kEnvironment, report.error());
+  export_settings(line, *library);
+  if (report->is_wanted() || line.number(OptionId::verbose) != 0)
+    return run_as_parent(line, *path, std::move(*report));
+  Error error = become(*path, line.rest());
+  return fail(status_of(error), error);
+}
+
+}  // namespace
+
+int run_main(const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command("run"), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({"run"});
+  if (Status options = check_options(*line); !options) return fail(kUsage, options.error());
+  if (line->rest().empty()) {
+    Error error = Error::make(0, "run: no program given");
+    return fail(kUsage, error.remedy("hinterland run --local 512M -- PROGRAM ARGUMENTS..."));
+  }
+  return run(*line);
+}
+
+}  // namespace hinterland::cli

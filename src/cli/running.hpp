@@ -1,0 +1,51 @@
+// Finds the statistics pages of programs (base/stats.hpp) and maps them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/stats.hpp"
+
+namespace hinterland::cli {
+
+// One mapped page. Reading never blocks and never slows the program. Move-only.
+class StatView {
+ public:
+  // Read-write is for tune. Refuses files that are too short, not ours, or of another version.
+  static Result<StatView> open(const std::string& file, bool writable);
+  StatPage* operator->() const { return page_.get(); }
+  StatPage& operator*() const { return *page_; }
+  const std::string& file() const { return file_; }
+  // The process that owns the page lives (its PID was not taken by another since).
+  bool is_alive() const;
+
+ private:
+  struct Unmap {
+    void operator()(StatPage* page) const;
+  };
+  std::unique_ptr<StatPage, Unmap> page_;
+  std::string file_;
+};
+
+// Pages of live programs in `directory` and in the private directories of `run --report` below it, by PID. Files of
+// dead processes are removed, unless they wait for the `run` that will report them.
+std::vector<StatView> find_running(const std::string& directory);
+
+// Every readable page in one directory, dead ones included, in order of their start: for the report.
+std::vector<StatView> pages_in(const std::string& directory);
+
+// The page of one process. Errors tell apart: no such process, not ours, not under Hinterland.
+Result<StatView> find_running(const std::string& directory, pid_t pid, bool writable);
+
+// statistics_directory(), or what --stat-dir says.
+std::string chosen_directory(const std::string& stat_dir);
+
+// The private directory of one `run` below `directory`: made 0700; and removed with what dead processes left there.
+Result<std::string> make_run_directory(const std::string& directory);
+void remove_run_directory(const std::string& run_directory);
+
+}  // namespace hinterland::cli

@@ -1,0 +1,94 @@
+// hinterland serve: the memory server, until SIGTERM or SIGINT.
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <charconv>
+#include <cstdio>
+#include <optional>
+
+#include "base/log.hpp"
+#include "base/size.hpp"
+#include "cli/command_line.hpp"
+#include "cli/listen_address.hpp"
+#include "server/server.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+Server* g_server = nullptr;  // for the signal handler
+
+void stop_in_handler(int) { g_server->stop(); }
+
+void stop_on_signals(Server& server) {
+  g_server = &server;
+  struct sigaction action{};
+  action.sa_handler = stop_in_handler;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // whoever read our output may go
+}
+
+// A client has several connections, and the usual soft limit of 1024 is for programs that use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// A reader may be waiting for this line to know that clients can come: it goes out at once.
+void announce(const Server& server, const CommandLine& line) {
+  std::printf("listening on %s, offering %s, %s\n", server.address().c_str(),
+              rounded_size_text(server.memory_bytes()).c_str(),
+              server.asks_for_key() ? "to clients that have the key" : "to any client, without a key");
+  std::string key = server.asks_for_key() ? " --key-file " + line.text(OptionId::key_file) : "";
+  std::printf("use it with: hinterland run --far tcp://%s%s -- PROGRAM\n", server.address().c_str(), key.c_str());
+  std::fflush(stdout);
+}
+
+void say_goodbye(const Server& server) {
+  ServerStats stats = server.stats();
+  log::info("ended; served %llu requests, %llu pages read, %llu written, %llu connections refused",
+            static_cast<unsigned long long>(stats.requests), static_cast<unsigned long long>(stats.pages_read),
+            static_cast<unsigned long long>(stats.pages_written),
+            static_cast<unsigned long long>(stats.handshakes_refused));
+}
+
+Result<ServerOptions> options_of(const CommandLine& line) {
+  Result<ListenAddress> address = parse_listen_address(line.text(OptionId::listen), line[OptionId::listen].named);
+  if (!address) return std::unexpected(address.error());
+  if (line.is_flag(OptionId::insecure) && line.is_flag(OptionId::key_file)) {
+    Error error = Error::make(0, "--insecure and --key-file contradict each other");
+    return std::unexpected(error.remedy("leave --insecure out: with a key it is not needed"));
+  }
+  ServerOptions options;
+  options.host = address->host;
+  options.port = address->port;
+  options.memory_bytes = line.number(OptionId::memory);
+  options.key_file = line.text(OptionId::key_file);
+  options.insecure = line.number(OptionId::insecure) != 0;
+  options.threads = static_cast<std::uint32_t>(line.number(OptionId::threads));
+  return options;
+}
+
+}  // namespace
+
+int serve_main(const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command("serve"), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({"serve"});
+  if (!line->rest().empty()) return fail(kUsage, unexpected_argument("serve", line->rest()[0]));
+  Result<ServerOptions> options = options_of(*line);
+  if (!options) return fail(kUsage, options.error());
+  raise_descriptor_limit();
+  Result<std::unique_ptr<Server>> server = Server::create(*options);
+  if (!server) return fail(kEnvironment, server.error());
+  stop_on_signals(**server);
+  announce(**server, *line);
+  Status served = (*server)->run();
+  if (!served) return fail(kEnvironment, served.error());
+  say_goodbye(**server);
+  return kSuccess;
+}
+
+}  // namespace hinterland::cli

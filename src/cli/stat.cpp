@@ -1,0 +1,178 @@
+// hinterland stat: live figures of running programs.
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/duration.hpp"
+#include "base/size.hpp"
+#include "cli/command_line.hpp"
+#include "cli/figures.hpp"
+#include "cli/pid.hpp"
+#include "cli/running.hpp"
+#include "cli/terminal.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+// What a program had counted at the last look, for rates.
+struct LastLook {
+  std::uint64_t at_ns = 0;
+  std::array<std::uint64_t, static_cast<std::size_t>(Counter::count)> counters{};
+};
+using LastLooks = std::map<pid_t, LastLook>;
+
+double rate(const LastLook& last, const Figures& now, Counter counter, std::uint64_t at_ns) {
+  std::uint64_t before = last.counters[static_cast<std::size_t>(counter)];
+  if (last.at_ns == 0 || at_ns <= last.at_ns || now[counter] < before) return 0;
+  return static_cast<double>(now[counter] - before) * 1e9 / static_cast<double>(at_ns - last.at_ns);
+}
+
+std::uint64_t all_faults(const LastLook& look) {
+  Figures figures;
+  figures.counters = look.counters;
+  return figures.faults();
+}
+
+void print_row(const StatView& view, const LastLook* last, std::uint64_t at_ns) {
+  Figures figures;
+  figures.add(*view);
+  std::printf("%7d  %-16.16s %10s %10s %10s", view->pid, view->program,
+              rounded_size_text(figures[Gauge::budget_bytes]).c_str(),
+              rounded_size_text(figures[Gauge::resident_bytes]).c_str(),
+              rounded_size_text(figures[Gauge::far_bytes]).c_str());
+  if (last != nullptr && last->at_ns != 0) {
+    double faults =
+        static_cast<double>(figures.faults() - all_faults(*last)) * 1e9 / static_cast<double>(at_ns - last->at_ns);
+    std::printf(" %10.0f %10.0f %10.0f", faults, rate(*last, figures, Counter::pages_in, at_ns),
+                rate(*last, figures, Counter::pages_out, at_ns));
+  } else {
+    std::printf(" %10llu %10llu %10llu", static_cast<unsigned long long>(figures.faults()),
+                static_cast<unsigned long long>(figures[Counter::pages_in]),
+                static_cast<unsigned long long>(figures[Counter::pages_out]));
+  }
+  std::printf(" %9s  %s\n", duration_text(figures.fault_latency.percentile_ns(0.99)).c_str(), view->far_url);
+}
+
+void print_table(const std::vector<StatView>& views, LastLooks& looks, bool rates) {
+  std::string unit = rates ? "/s" : "";
+  std::string header = "    PID  PROGRAM              BUDGET   RESIDENT        FAR " +
+                       std::string(rates ? "  " : "    ") + "FAULTS" + unit + (rates ? "  " : "    ") + " PAGES IN" +
+                       unit + " " + (rates ? "OUT/s" : "PAGES OUT") + "  FAULT P99  FAR DEVICE";
+  std::printf("%s\n", coloured(kBold, header).c_str());
+  std::uint64_t at_ns = now_ns();
+  LastLooks seen;
+  for (const StatView& view : views) {
+    auto last = looks.find(view->pid);
+    print_row(view, rates && last != looks.end() ? &last->second : nullptr, at_ns);
+    Figures figures;
+    figures.add(*view);
+    seen[view->pid] = {at_ns, figures.counters};
+  }
+  looks.swap(seen);
+  if (views.empty()) std::printf("no program of yours runs under Hinterland; start one with 'hinterland run'\n");
+}
+
+std::string gauge_text(const StatName& name, std::uint64_t value) {
+  bool bytes = std::string_view(name.name).ends_with("_bytes");
+  return bytes ? rounded_size_text(value) : std::to_string(value);
+}
+
+void print_latency(const char* name, const LatencyHistogram& histogram) {
+  std::printf(
+      "  %-26s %llu; median %s, 90 %% %s, 99 %% %s, 99.9 %% %s, longest %s\n", name,
+      static_cast<unsigned long long>(histogram.count()), duration_text(histogram.percentile_ns(0.5)).c_str(),
+      duration_text(histogram.percentile_ns(0.9)).c_str(), duration_text(histogram.percentile_ns(0.99)).c_str(),
+      duration_text(histogram.percentile_ns(0.999)).c_str(), duration_text(histogram.percentile_ns(1)).c_str());
+}
+
+void print_details(const StatView& view, LastLooks& looks) {
+  Figures figures;
+  figures.add(*view);
+  std::uint64_t at_ns = now_ns();
+  LastLook& last = looks[view->pid];
+  std::printf("%s\n", coloured(kBold, std::string(view->program) + " (" + std::to_string(view->pid) + "), for " +
+                                          duration_text(at_ns - view->started_ns) + ", " + view->far_url + ", " +
+                                          view->policy)
+                          .c_str());
+  for (std::size_t i = 0; i < figures.gauges.size(); ++i)
+    std::printf("  %-26s %-14s %s\n", kGaugeNames[i].name, gauge_text(kGaugeNames[i], figures.gauges[i]).c_str(),
+                kGaugeNames[i].help);
+  for (std::size_t i = 0; i < figures.counters.size(); ++i) {
+    std::string text = std::to_string(figures.counters[i]);
+    if (last.at_ns != 0) {
+      char per_second[48];
+      std::snprintf(per_second, sizeof per_second, " (%.0f/s)", rate(last, figures, static_cast<Counter>(i), at_ns));
+      text += per_second;
+    }
+    std::printf("  %-26s %-14s %s\n", kCounterNames[i].name, text.c_str(), kCounterNames[i].help);
+  }
+  print_latency("fault latency", figures.fault_latency);
+  print_latency("fetch latency", figures.fetch_latency);
+  last = {at_ns, figures.counters};
+}
+
+void print_json(const std::vector<StatView>& views, bool one_line) {
+  Json programs = Json::array();
+  for (const StatView& view : views) programs.push_back(program_json(*view));
+  Json json{{"schema_version", kSchemaVersion}, {"hinterland_version", HINTERLAND_VERSION}, {"programs", programs}};
+  std::printf("%s\n", json.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+// One look. `pid` 0 for all. The exit status.
+int look(const CommandLine& line, pid_t pid, LastLooks& looks) {
+  std::string directory = chosen_directory(line.text(OptionId::stat_dir));
+  bool watching = line.is_given(OptionId::watch);
+  std::vector<StatView> views;
+  if (pid != 0) {
+    Result<StatView> view = find_running(directory, pid, false);
+    if (!view) return fail(kEnvironment, view.error());
+    views.push_back(std::move(*view));
+  } else {
+    views = find_running(directory);
+  }
+  bool clear = watching && isatty(STDOUT_FILENO) == 1;
+  if (line.number(OptionId::json) != 0) {
+    print_json(views, watching);
+  } else {
+    if (clear) std::printf("\033[H\033[2J");
+    if (pid != 0)
+      print_details(views[0], looks);
+    else
+      print_table(views, looks, watching);
+  }
+  return std::fflush(stdout) == 0 ? kSuccess : kEnvironment;
+}
+
+}  // namespace
+
+int stat_main(const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command("stat"), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({"stat"});
+  if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("stat", line->rest()[1]));
+  pid_t pid = 0;
+  if (!line->rest().empty()) {
+    Result<pid_t> given = parse_pid(line->rest()[0]);
+    if (!given) return fail(kUsage, given.error());
+    pid = *given;
+  }
+  LastLooks looks;
+  int status = look(*line, pid, looks);
+  std::uint64_t every_ns = line->number(OptionId::watch);
+  while (status == kSuccess && every_ns != 0) {
+    timespec pause{static_cast<time_t>(every_ns / 1'000'000'000), static_cast<long>(every_ns % 1'000'000'000)};
+    nanosleep(&pause, nullptr);
+    // The program watched is gone: the end of the watch, not a failure.
+    if (pid != 0 && !find_running(chosen_directory(line->text(OptionId::stat_dir)), pid, false)) return kSuccess;
+    status = look(*line, pid, looks);
+  }
+  return status;
+}
+
+}  // namespace hinterland::cli

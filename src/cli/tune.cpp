@@ -1,0 +1,79 @@
+// hinterland tune: another budget for a running program.
+#include <cstdio>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "base/size.hpp"
+#include "cli/command_line.hpp"
+#include "cli/pid.hpp"
+#include "cli/running.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+constexpr std::uint64_t kAnswerLimitNs = 2'000'000'000;
+constexpr std::uint64_t kLookEveryNs = 20'000'000;
+
+// Leaves the request in the page, wakes the program's runtime, and waits for its answer: 0 or errno, ETIMEDOUT.
+int request_budget(StatPage& page, std::uint64_t bytes) {
+  page.budget_request_bytes.store(bytes, std::memory_order_relaxed);
+  // release: the reader that sees the new sequence (acquire) sees the bytes
+  std::uint32_t sequence = page.request_sequence.fetch_add(1, std::memory_order_release) + 1;
+  futex_wake(&page.request_sequence, 1 << 20, true);
+  std::uint64_t limit_ns = now_ns() + kAnswerLimitNs;
+  for (;;) {
+    // acquire: pairs with the program's release after it wrote request_error. At or past ours: another tune may
+    // have come after.
+    std::uint32_t answered = page.request_answer.load(std::memory_order_acquire);
+    if (static_cast<std::int32_t>(answered - sequence) >= 0)
+      return page.request_error.load(std::memory_order_relaxed);
+    if (now_ns() >= limit_ns) return ETIMEDOUT;
+    futex_wait(&page.request_answer, answered, kLookEveryNs, true);  // the program may, but need not, wake us
+  }
+}
+
+int tune(const CommandLine& line, pid_t pid) {
+  Result<StatView> view = find_running(chosen_directory(line.text(OptionId::stat_dir)), pid, true);
+  if (!view) return fail(kEnvironment, view.error());
+  std::uint64_t wanted = line.number(OptionId::local);
+  std::uint64_t before =
+      (*view)->gauges[static_cast<std::size_t>(Gauge::budget_bytes)].load(std::memory_order_relaxed);
+  int problem = request_budget(**view, wanted);
+  if (problem == ETIMEDOUT) {
+    Error error = Error::make(0, "process %d did not answer within 2 seconds", static_cast<int>(pid));
+    return fail(kEnvironment, error.remedy("is it stopped? The new budget applies once it looks at its requests"));
+  }
+  if (problem != 0) {
+    Error error = Error::make(problem, "process %d refused a budget of %s", static_cast<int>(pid),
+                              rounded_size_text(wanted).c_str());
+    return fail(kEnvironment,
+                error.remedy("the minimum is %s", exact_size_text(option(OptionId::local).minimum).c_str()));
+  }
+  std::printf("%d: local memory was %s, is %s\n", static_cast<int>(pid), rounded_size_text(before).c_str(),
+              rounded_size_text(wanted).c_str());
+  return kSuccess;
+}
+
+}  // namespace
+
+int tune_main(const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command("tune"), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({"tune"});
+  if (line->rest().empty()) {
+    Error error = Error::make(0, "tune: no process id given");
+    return fail(kUsage, error.remedy("hinterland tune PID --local SIZE; 'hinterland stat' lists the programs"));
+  }
+  if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("tune", line->rest()[1]));
+  Result<pid_t> pid = parse_pid(line->rest()[0]);
+  if (!pid) return fail(kUsage, pid.error());
+  // Not from a variable: one that is set for `run` would otherwise be taken for a wish.
+  if (!line->is_flag(OptionId::local)) {
+    Error error = Error::make(0, "tune: --local is missing: which budget?");
+    return fail(kUsage, error.remedy("hinterland tune %d --local 512M", static_cast<int>(*pid)));
+  }
+  return tune(*line, *pid);
+}
+
+}  // namespace hinterland::cli
