@@ -1,0 +1,134 @@
+"""`hinterland run` around real programs: what comes back, and what is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from command import CommandTest, HINTERLAND
+
+HUNGRY = """
+import sys, time
+block = bytearray(24 << 20)
+for round in range(3):
+    for at in range(0, len(block), 4096): block[at] = (block[at] + 1) % 256
+print(sum(block))
+"""
+
+
+class Run(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.need_library()
+
+    def run_program(self, *program, options=(), **variables):
+        return self.call("run", "--local", "8M", "--far", "mem:", *options, "--", *program, timeout=60, **variables)
+
+    def start(self, *arguments):
+        child = subprocess.Popen([HINTERLAND, "run", "--local", "8M", *arguments], env=self.environment,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.communicate)
+        self.addCleanup(child.kill)
+        return child
+
+    def test_exit_status_and_output_come_back(self):
+        for options in [[], ["-v"], ["--report", self.path("report.json"), "--force"]]:
+            done = self.run_program("sh", "-c", "echo out; echo err >&2; exit 42", options=options)
+            self.assertEqual((done.returncode, done.stdout), (42, "out\n"))
+            self.assertIn("err\n", done.stderr)
+
+    def test_death_by_signal_comes_back(self):
+        for options in [[], ["-v"]]:
+            for number in [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV]:
+                done = self.run_program("sh", "-c", f"kill -{int(number)} $$", options=options)
+                self.assertEqual(done.returncode, -number, done.stderr)
+
+    def test_arguments_of_the_program_are_its_own(self):
+        for separator in [["--"], []]:
+            done = self.call("run", "--local", "8M", *separator, "printf", "%s,", "--local", "-v", "--", "--nonsense")
+            self.assertEqual((done.returncode, done.stdout), (0, "--local,-v,--,--nonsense,"))
+
+    def test_preloaded_libraries_are_kept(self):
+        other = subprocess.run(["sh", "-c", "ls /lib/x86_64-linux-gnu/libz.so.1 /lib/x86_64-linux-gnu/libutil.so.1 "
+                                "2>/dev/null | head -1"], capture_output=True, text=True).stdout.strip()
+        if not other:
+            self.skipTest("no library to preload")
+        done = self.run_program("sh", "-c", 'echo "$LD_PRELOAD"; grep -c -e "$0" /proc/self/maps', other, LD_PRELOAD=other)
+        preload, count = done.stdout.splitlines()
+        self.assertRegex(preload, r"libhinterland-preload\.so:" + other)
+        self.assertGreater(int(count), 0)
+
+    def test_scripts_run(self):
+        script = self.write("script", "#!/usr/bin/env sh\nexit 7\n", 0o755)
+        self.assertEqual(self.run_program(script).returncode, 7)
+
+    def test_report(self):
+        done = self.run_program("python3", "-c", HUNGRY, options=["-v", "--report", self.path("report.json")])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, str(3 * 6144) + "\n")
+        with open(self.path("report.json")) as file:
+            report = json.load(file)
+        self.assertEqual((report["schema_version"], report["exit_status"], report["death_signal"]), (1, 0, None))
+        self.assertEqual(report["budget_bytes"], 8 << 20)
+        self.assertGreater(report["totals"]["counters"]["pages_evicted"], 1000)
+        self.assertGreater(report["totals"]["fault_latency"]["count"], 0)
+        self.assertEqual(report["process_count"], len(report["processes"]))
+        self.assertIn("pages in", done.stderr)
+        self.assertEqual(os.listdir(self.path("stats")), [], "figures left behind")
+
+    def test_report_after_a_signal_and_exit_without_handlers(self):
+        for end, status in [("os.abort()", -signal.SIGABRT), ("os._exit(3)", 3), ("os.kill(os.getpid(), 9)", -9)]:
+            done = self.run_program("python3", "-c", "import os; " + end,
+                                    options=["--report", self.path("r.json"), "--force"])
+            self.assertEqual(done.returncode, status)
+            with open(self.path("r.json")) as file:
+                report = json.load(file)
+            self.assertEqual(report["death_signal"], signal.Signals(-status).name if status < 0 else None)
+            self.assertEqual(len(report["processes"]), 1)
+
+    def test_report_to_stdout_comes_after_the_programs(self):
+        done = self.run_program("echo", "mine", options=["--report", "-"])
+        own, report = done.stdout.split("\n", 1)
+        self.assertEqual((own, json.loads(report)["exit_status"]), ("mine", 0))
+
+    def test_report_has_the_whole_tree(self):
+        done = self.run_program("sh", "-c", "python3 -c 1; python3 -c 2; true", options=["--report", "-"])
+        names = [process["program"] for process in json.loads(done.stdout)["processes"]]
+        self.assertGreaterEqual(len(names), 3, names)
+
+    def test_signals_are_passed_on(self):
+        child = self.start("-v", "--", "sh", "-c", 'trap "echo got; exit 5" USR1; echo ready; while :; do sleep 0.05; done')
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        child.send_signal(signal.SIGUSR1)
+        self.assertEqual(child.stdout.readline(), "got\n")
+        self.assertEqual(child.wait(10), 5)
+
+    def test_stat_and_tune_of_a_running_program(self):
+        for options in [[], ["-v"]]:
+            child = self.start(*options, "--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(30)")
+            self.assertEqual(child.stdout.readline(), "ready\n")
+            programs = json.loads(self.call("stat", "--json").stdout)["programs"]
+            self.assertEqual([program["gauges"]["budget_bytes"] for program in programs], [8 << 20])
+            pid = str(programs[0]["pid"])
+            self.assertIn("budget_bytes", self.call("stat", pid).stdout)
+            self.assertIn(pid, self.call("stat").stdout)
+            done = self.call("tune", pid, "--local", "16M")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("was 8.00 MiB, is 16.0 MiB", done.stdout)
+            after = json.loads(self.call("stat", pid, "--json").stdout)["programs"][0]
+            self.assertEqual(after["gauges"]["budget_bytes"], 16 << 20)
+            child.terminate()
+            self.assertEqual(child.wait(10), -signal.SIGTERM)
+
+    def test_tune_of_a_stopped_program_says_so(self):
+        child = self.start("--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(30)")
+        child.stdout.readline()
+        os.kill(child.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, child.pid, signal.SIGCONT)
+        self.assert_refused(1, "did not answer", arguments=["tune", str(child.pid), "--local", "16M"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,296 @@
+"""Puppets under far memory, servers, and a proxy between them that fails on purpose."""
+
+import json
+import os
+import random
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+HINTERLAND = os.environ["HINTERLAND_TEST_COMMAND"]
+PUPPET = os.environ["HINTERLAND_TEST_PUPPET"]
+CHURN = os.environ.get("HINTERLAND_TEST_CHURN", "")
+SEED = int(os.environ.get("HINTERLAND_TEST_SEED", "0")) or random.randrange(1, 1 << 32)
+MIB = 1 << 20
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def clean_environment():
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
+    kept.pop("LD_PRELOAD", None)
+    return kept
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def resident_anonymous(pid):
+    """RssAnon in bytes, summed from the page tables: the lazily summed counters of /proc/PID/status are off by a few
+    dozen pages a thread, which is small against what is allowed."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(re.search(r"RssAnon:\s+(\d+) kB", file.read())[1]) << 10
+
+
+class Sampler(threading.Thread):
+    """The highest RssAnon of a process, looked at every 10 ms."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.peak, self.samples, self._stop_it = pid, 0, 0, threading.Event()
+        self.start()
+
+    def run(self):
+        while not self._stop_it.wait(0.01):
+            try:
+                self.peak = max(self.peak, resident_anonymous(self.pid))
+                self.samples += 1
+            except (OSError, TypeError):
+                return
+
+    def stop(self):
+        self._stop_it.set()
+        self.join()
+        return self.peak
+
+
+class Puppet:
+    """test/failures/puppet.cpp, natively or under `hinterland run`."""
+
+    def __init__(self, test, *options, far=None, local="8M", timeout="1s", takeover="start"):
+        words = [HINTERLAND, "run", "--local", local, "--far", far, "--timeout", timeout, "--takeover",
+                 takeover, *options, "--"]
+        self._errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([*(words if far else []), PUPPET], env=test.environment, bufsize=0,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
+        test.addCleanup(self._clean_up)
+        self._text = b""
+        first = self.answer()
+        if first != "ready":
+            raise AssertionError(f"the puppet did not start: {first!r} {self.errors()}")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def _clean_up(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for file in (self.process.stdin, self.process.stdout, self._errors):
+            file.close()
+
+    def answer(self, seconds=30):
+        """The next line; None when the puppet ended instead."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self._text:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"no answer after {seconds} s; stderr: {self.errors()}")
+            data = os.read(self.process.stdout.fileno(), 4096)
+            if not data:
+                return None
+            self._text += data
+        line, _, self._text = self._text.partition(b"\n")
+        return line.decode()
+
+    def tell(self, command):
+        self.process.stdin.write(command.encode() + b"\n")
+
+    def do(self, command, seconds=30):
+        self.tell(command)
+        return self.answer(seconds)
+
+    def errors(self):
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace")
+
+    def messages(self):
+        return [line for line in self.errors().splitlines() if line.startswith("hinterland: ")]
+
+    def finish(self, seconds=10):
+        """No more commands: the exit status, negative for a death by signal."""
+        self.process.stdin.close()
+        return self.process.wait(seconds)
+
+
+class Server:
+    def __init__(self, test, memory="512M", port=0):
+        self.process = subprocess.Popen([HINTERLAND, "serve", "--listen", f"127.0.0.1:{port}", "--memory", memory],
+                                        env=test.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        test.addCleanup(self._clean_up)
+        line = self.process.stdout.readline().decode()
+        found = re.search(r"127\.0\.0\.1:(\d+)", line)
+        if not found:
+            raise AssertionError(f"hinterland serve said {line!r}")
+        self.port = int(found[1])
+        self.url = f"tcp://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def _clean_up(self):
+        self.send(signal.SIGCONT)
+        self.kill()
+        self.process.stdout.close()
+
+
+class Proxy:
+    """Stands between a program and its server. Set `corrupt` to the share of pages read in which one bit is flipped;
+    drop() ends all connections, cut() refuses new ones, too."""
+
+    _HELLO, _HEADER, _READ_REPLY = 48, 32, 0x8008
+
+    def __init__(self, test, server, seed=SEED):
+        self.corrupt, self.flipped = 0.0, 0
+        self._target, self._random = ("127.0.0.1", server.port), random.Random(seed)
+        self._lock, self._sockets, self._refuse = threading.Lock(), [], False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+        test.addCleanup(self._close)
+
+    def _close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+        for thread in self._threads:
+            thread.join()
+        for end in self._sockets:
+            end.close()
+
+    def drop(self):
+        with self._lock:
+            self._end(*self._sockets)
+
+    def cut(self):
+        self._refuse = True
+        self.drop()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                if self._refuse:
+                    client.close()
+                    continue
+                try:
+                    server = socket.create_connection(self._target)
+                except OSError:
+                    client.close()
+                    continue
+            except OSError:
+                return
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self._sockets += [client, server]
+            for work, ends in ((self._forward, (client, server)), (self._answer, (server, client))):
+                self._threads.append(threading.Thread(target=work, args=ends, daemon=True))
+                self._threads[-1].start()
+
+    def _forward(self, source, target):
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        except OSError:
+            pass
+        self._end(source, target)
+
+    def _answer(self, source, target):
+        """Frame by frame: only the bytes of pages are changed, never a header."""
+        try:
+            with source.makefile("rb") as stream:
+                target.sendall(self._exactly(stream, self._HELLO))
+                while True:
+                    header = self._exactly(stream, self._HEADER)
+                    length, kind = struct.unpack("<IH", header[:6])
+                    body = bytearray(self._exactly(stream, length))
+                    if kind == self._READ_REPLY and self.corrupt:
+                        self._damage(body)
+                    target.sendall(header + body)
+        except (OSError, EOFError):
+            pass
+        self._end(source, target)
+
+    def _damage(self, body):
+        for page in range(0, len(body), 4096):
+            if self._random.random() < self.corrupt:
+                body[page + self._random.randrange(4096)] ^= 1 << self._random.randrange(8)
+                self.flipped += 1
+
+    @staticmethod
+    def _exactly(stream, size):
+        data = stream.read(size)
+        if len(data) != size:
+            raise EOFError
+        return data
+
+    @staticmethod
+    def _end(*ends):
+        for end in ends:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class FailureTest(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="hinterland-failures-")
+        self.addCleanup(self._folder.cleanup)
+        self.folder = self._folder.name
+        self.environment = clean_environment()
+        self.environment["HINTERLAND_STAT_DIR"] = os.path.join(self.folder, "stats")
+
+    @classmethod
+    def setUpClass(cls):
+        done = subprocess.run([HINTERLAND, "doctor"], env=clean_environment(), capture_output=True, text=True,
+                              check=False, timeout=30)
+        if done.returncode != 0:
+            raise unittest.SkipTest("this machine cannot run programs on far memory: " + done.stdout)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def call(self, *words, timeout=60):
+        return subprocess.run([HINTERLAND, *words], env=self.environment, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=timeout, check=False)
+
+    def figures(self, pid):
+        """Counters and gauges of a running program, by name."""
+        done = self.call("stat", str(pid), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        program = json.loads(done.stdout)["programs"][0]
+        return {**program["counters"], **program["gauges"]}
+
+    def wait_until(self, what, condition, seconds=5.0):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                self.fail(f"not within {seconds} s: {what}")
+            time.sleep(0.02)
+
+    def assert_one_message(self, puppet, *words):
+        messages = puppet.messages()
+        self.assertEqual(len(messages), 1, puppet.errors())
+        for word in words:
+            self.assertRegex(messages[0], word)

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Applies one small mistake at a time to src/paging and shows that page_machine_test notices each.
+
+Usage: run.py [--only TEXT] [--jobs N]
+
+Works on a copy of the tree in a temporary folder, so the tree itself is never changed. Exits 1 when a mutant survives or
+no longer applies.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from mutants import MUTANTS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGET = "page_machine_test"
+TEST_SECONDS_MAX = 120
+
+
+def pattern_of(text):
+    return re.compile(r"\s+".join(re.escape(word) for word in text.split()))
+
+
+def build(tree, jobs):
+    return subprocess.run(["ninja", "-C", tree / "build", f"-j{jobs}", TARGET], capture_output=True, text=True)
+
+
+def noticed(tree):
+    """How the test noticed: its first message, "hung" or "crashed"; None when it passed."""
+    try:
+        done = subprocess.run([tree / "build/bin" / TARGET, "--gtest_brief=1"], capture_output=True, text=True,
+                              errors="replace", timeout=TEST_SECONDS_MAX,
+                              env={"GTEST_FAIL_FAST": "1", "HINTERLAND_TEST_SEED": "1"})
+    except subprocess.TimeoutExpired:
+        return "hung"
+    if done.returncode == 0:
+        return None
+    said = re.search(r'Which is: "(.*)"', done.stdout)
+    return said.group(1) if said else f"failed ({done.returncode})"
+
+
+def try_mutant(tree, jobs, name, file, text, replacement):
+    path = tree / "src/paging" / file
+    original = path.read_text()
+    if len(pattern_of(text).findall(original)) != 1:
+        return f"does not apply: the text is not in {file} exactly once"
+    path.write_text(pattern_of(text).sub(lambda _: replacement, original))
+    try:
+        built = build(tree, jobs)
+        if built.returncode != 0:
+            return "does not compile:\n" + built.stdout[-1500:]
+        how = noticed(tree)
+        print(f"{'noticed' if how else 'SURVIVED':9} {name}" + (f": {how[:90]}" if how else ""), flush=True)
+        return "" if how else "survived"
+    finally:
+        path.write_text(original)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="only mutants whose name holds this text")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hinterland-mutation-") as folder:
+        tree = pathlib.Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build*", ".git"))
+        subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug"],
+                       check=True, stdout=subprocess.DEVNULL)
+        if build(tree, options.jobs).returncode != 0 or noticed(tree) is not None:
+            print("mutation: the unchanged tree does not build or pass", file=sys.stderr)
+            return 1
+        bad = 0
+        for name, file, text, replacement in MUTANTS:
+            if options.only not in name:
+                continue
+            if problem := try_mutant(tree, options.jobs, name, file, text, replacement):
+                bad += 1
+                if problem != "survived":
+                    print(f"mutation: {name}: {problem}", file=sys.stderr)
+    print(f"mutation: {bad} of {len(MUTANTS)} not noticed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Runs a program natively and with a preloaded library, and compares standard output and exit status.
+
+compare.py LIBRARY PROGRAM [ARGUMENT...]
+
+HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FAR its device (mem:), and
+HINTERLAND_TEST_LOCAL its budget. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77 natively).
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def run(command, extra):
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    environment.update(extra)
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=100)
+    return done.returncode, done.stdout, done.stderr
+
+
+def main():
+    library, command = sys.argv[1], sys.argv[2:]
+    library = os.environ.get("HINTERLAND_TEST_LIBRARY", library)
+    native = run(command, {})
+    if native[0] == 77:
+        sys.stderr.buffer.write(native[2])
+        return 77
+    with tempfile.TemporaryDirectory() as statistics:
+        preloaded = run(command, {
+            "LD_PRELOAD": library,
+            "HINTERLAND_LOCAL": os.environ.get("HINTERLAND_TEST_LOCAL", "64M"),
+            "HINTERLAND_FAR": os.environ.get("HINTERLAND_TEST_FAR", "mem:"),
+            "HINTERLAND_STAT_DIR": statistics,
+            "EXPECT_PRELOADED": "1",
+        })
+        left_over = os.listdir(statistics)
+    if b"userfaultfd is not permitted" in preloaded[2]:
+        sys.stderr.buffer.write(preloaded[2])
+        return 77
+    missing = b"cannot be preloaded" in preloaded[2]
+    if native[:2] == preloaded[:2] and not left_over and not missing:
+        return 0
+    print(f"status: native {native[0]}, preloaded {preloaded[0]}")
+    if left_over:
+        print(f"left in the statistics directory: {left_over}")
+    print(preloaded[2].decode(errors="replace"))
+    ours, theirs = preloaded[1].splitlines(), native[1].splitlines()
+    for number, (a, b) in enumerate(zip(theirs + [b"<end>"], ours + [b"<end>"]), 1):
+        if a != b:
+            print(f"line {number}:\n  native    {a.decode(errors='replace')}\n  preloaded {b.decode(errors='replace')}")
+            break
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
