@@ -1,0 +1,117 @@
+// access: an ordinary program that goes through memory in one pattern and says how long an access took. It knows
+// nothing of far memory; it is run natively, under `hinterland run`, and under Linux swap, and the figures are
+// compared.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "access/memory.hpp"
+#include "access/patterns.hpp"
+
+namespace {
+
+using namespace access_bench;
+
+#ifdef NDEBUG
+constexpr bool kDebugBuild = false;
+#else
+constexpr bool kDebugBuild = true;
+#endif
+
+const std::map<std::string, Content> kContents = {
+    {"random", Content::random}, {"half", Content::half}, {"zero", Content::zero}};
+
+std::map<std::string, Pattern> patterns_by_name() {
+  std::map<std::string, Pattern> result;
+  for (const PatternName& known : pattern_names()) result[known.name] = known.pattern;
+  return result;
+}
+
+void declare(CLI::App& app, Work& work, std::string& pattern, std::string& content) {
+  auto patterns = patterns_by_name();
+  std::string about = "one of:";
+  for (const PatternName& known : pattern_names()) about += std::string("\n") + known.name + ": " + known.about;
+  app.add_option("pattern", pattern, about)->required()->check(CLI::IsMember(patterns));
+  app.add_option("--size", work.size_bytes, "memory of all threads together")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("1G");
+  app.add_option("--accesses", work.accesses, "of all threads together; 0: one a page")->default_str("0");
+  app.add_option("--threads", work.threads, "each on its own part")->check(CLI::Range(1, 1024))->default_str("1");
+  app.add_option("--piece", work.piece_bytes, "of read-call and write-call")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("8M");
+  app.add_option("--content", content, "random, half (half of each page compresses) or zero")
+      ->check(CLI::IsMember(kContents))
+      ->default_str("half");
+  app.add_option("--seed", work.seed, "of the random order and content")->default_str("1");
+  app.add_option("--folder", work.folder, "of the file that read-call and write-call use; not on tmpfs")
+      ->default_str("/var/tmp");
+  app.add_flag("--pipe", work.through_pipe, "read-call and write-call: through a pipe, not through a file");
+  app.add_flag("--malloc", work.from_malloc, "memory from malloc, not from mmap");
+}
+
+std::string fault_of(const Work& work) {
+  if (work.size_bytes == 0 || work.size_bytes % (kPageBytes * work.threads) != 0)
+    return "--size must be a multiple of 4 KiB for each thread";
+  if (work.piece_bytes == 0 || work.piece_bytes % kPageBytes != 0) return "--piece must be a multiple of 4 KiB";
+  if (work.accesses % work.threads != 0) return "--accesses must be a multiple of --threads";
+  return "";
+}
+
+void print(const Work& work, const std::string& pattern, const std::string& content, const Done& done,
+           std::size_t resident_bytes) {
+  nlohmann::ordered_json document{
+      {"schema_version", 1},
+      {"program", "access"},
+      {"pattern", pattern},
+      {"size_bytes", work.size_bytes},
+      {"threads", work.threads},
+      {"piece_bytes", work.piece_bytes},
+      {"content", content},
+      {"seed", work.seed},
+      {"memory_from", work.from_malloc ? "malloc" : "mmap"},
+      {"accesses", done.accesses},
+      {"seconds", done.seconds},
+      {"ns_per_access", done.seconds * 1e9 / static_cast<double>(done.accesses)},
+      {"checksum", done.checksum},
+      {"resident_anonymous_bytes", resident_bytes},
+  };
+  std::puts(document.dump(1).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Goes through memory in one pattern, and prints as JSON how long an access took", "access");
+  Work work{.size_bytes = std::size_t{1} << 30, .piece_bytes = 8u << 20, .folder = "/var/tmp"};
+  std::string pattern, content = "half";
+  declare(app, work, pattern, content);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  work.pattern = patterns_by_name().at(pattern);
+  work.content = kContents.at(content);
+  if (std::string fault = fault_of(work); !fault.empty()) {
+    std::fprintf(stderr, "access: %s\n", fault.c_str());
+    return 2;
+  }
+  if (kDebugBuild) {
+    std::fprintf(stderr, "access: this is a debug build, and its figures mean nothing. Build with: make\n");
+    return 2;
+  }
+  signal(SIGPIPE, SIG_IGN);  // how the thread behind a pipe learns that it is done
+  try {
+    Memory memory(work.size_bytes, work.from_malloc);
+    Done done = perform(work, memory);
+    print(work, pattern, content, done, resident_anonymous_bytes());
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "access: %s\n", failure.what());
+    return 1;
+  }
+  return 0;
+}

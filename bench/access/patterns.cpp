@@ -1,0 +1,169 @@
+#include "access/patterns.hpp"
+
+#include <barrier>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "access/other_end.hpp"
+
+namespace access_bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One thread's part of the memory: [first, first + pages).
+struct Slice {
+  Memory& memory;
+  std::size_t first, pages;
+  std::uint64_t accesses;
+  std::uint64_t seed;
+};
+
+[[noreturn]] void wrong_page(std::size_t page) {
+  throw std::runtime_error("page " + std::to_string(page) + " does not hold what was written to it");
+}
+
+std::uint64_t read_word(const Slice& slice, std::size_t page) {
+  std::uint64_t value = *slice.memory.word(slice.first + page);
+  if (value != slice.first + page) wrong_page(slice.first + page);
+  return value;
+}
+
+// The second word counts the writes, so that the first still tells the page.
+std::uint64_t write_word(const Slice& slice, std::size_t page) {
+  volatile std::uint64_t* word = slice.memory.word(slice.first + page);
+  word[1] = word[1] + 1;
+  return word[0];
+}
+
+template <typename Access>
+std::uint64_t in_order(const Slice& slice, Access access) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < slice.accesses; ++i) sum += access(slice, i % slice.pages);
+  return sum;
+}
+
+template <typename Access>
+std::uint64_t at_random(const Slice& slice, Access access) {
+  Random random(slice.seed);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < slice.accesses; ++i) sum += access(slice, (random.next() >> 11) % slice.pages);
+  return sum;
+}
+
+std::uint64_t first_touch(const Slice& slice) {
+  for (std::size_t page = 0; page < slice.pages; ++page) *slice.memory.word(slice.first + page) = slice.first + page;
+  return slice.pages;
+}
+
+std::uint64_t by_calls(const Slice& slice, bool reading, OtherEnd& other_end) {
+  std::uint64_t done = 0;
+  for (std::uint64_t left = slice.accesses; left > 0;) {
+    std::uint64_t pages = std::min<std::uint64_t>(left, slice.pages);
+    std::byte* start = slice.memory.data() + slice.first * kPageBytes;
+    reading ? other_end.read_into(start, pages * kPageBytes) : other_end.write_from(start, pages * kPageBytes);
+    left -= pages;
+    done += pages;
+  }
+  return done;
+}
+
+std::uint64_t go(const Work& work, const Slice& slice, OtherEnd* other_end) {
+  switch (work.pattern) {
+    case Pattern::first_touch:
+      return first_touch(slice);
+    case Pattern::sequential_read:
+      return in_order(slice, read_word);
+    case Pattern::sequential_write:
+      return in_order(slice, write_word);
+    case Pattern::random_read:
+      return at_random(slice, read_word);
+    case Pattern::random_write:
+      return at_random(slice, write_word);
+    case Pattern::read_call:
+      return by_calls(slice, true, *other_end);
+    case Pattern::write_call:
+      return by_calls(slice, false, *other_end);
+  }
+  return 0;
+}
+
+// After read(2): the bytes are those of the other end. One word of every page.
+void check_read(const Slice& slice, const OtherEnd& other_end) {
+  for (std::size_t page = 0; page < slice.pages; ++page)
+    if (*slice.memory.word(slice.first + page) != other_end.word_at(page * kPageBytes))
+      wrong_page(slice.first + page);
+}
+
+struct Part {
+  Clock::time_point started, ended;
+  std::uint64_t sum = 0;
+  std::exception_ptr failure;
+};
+
+void run_part(const Work& work, const Slice& slice, std::barrier<>& together, Part& part) {
+  std::unique_ptr<OtherEnd> other_end;
+  try {
+    if (work.pattern == Pattern::read_call || work.pattern == Pattern::write_call) other_end = open_other_end(work);
+  } catch (...) {
+    part.failure = std::current_exception();
+  }
+  together.arrive_and_wait();
+  if (part.failure) return;
+  try {
+    part.started = Clock::now();
+    part.sum = go(work, slice, other_end.get());
+    part.ended = Clock::now();
+    if (work.pattern == Pattern::read_call) check_read(slice, *other_end);
+    if (other_end) other_end->finish();
+  } catch (...) {
+    part.failure = std::current_exception();
+  }
+}
+
+}  // namespace
+
+const std::vector<PatternName>& pattern_names() {
+  static const std::vector<PatternName> names = {
+      {Pattern::first_touch, "first-touch", "write each page of fresh memory once, in order"},
+      {Pattern::sequential_read, "sequential-read", "read a word of each page, in order"},
+      {Pattern::sequential_write, "sequential-write", "change a word of each page, in order"},
+      {Pattern::random_read, "random-read", "read a word of a random page"},
+      {Pattern::random_write, "random-write", "change a word of a random page"},
+      {Pattern::read_call, "read-call", "read(2) into the memory, piece by piece"},
+      {Pattern::write_call, "write-call", "write(2) out of the memory, piece by piece"},
+  };
+  return names;
+}
+
+Done perform(const Work& work, Memory& memory) {
+  if (work.pattern != Pattern::first_touch) memory.fill(work.content, work.seed);
+  std::size_t pages = memory.pages() / work.threads;
+  std::uint64_t accesses = (work.accesses == 0 ? memory.pages() : work.accesses) / work.threads;
+  if (work.pattern == Pattern::first_touch) accesses = pages;
+  std::vector<Part> parts(work.threads);
+  std::barrier<> together(work.threads);
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i <= work.threads; ++i) {
+    Slice slice{memory, (i - 1) * pages, pages, accesses, work.seed + i};
+    auto run = [&work, slice, &together, part = &parts[i - 1]] { run_part(work, slice, together, *part); };
+    i < work.threads ? static_cast<void>(threads.emplace_back(run)) : run();  // the last one on this thread
+  }
+  for (std::thread& thread : threads) thread.join();
+  Done done;
+  Clock::time_point started = Clock::time_point::max(), ended = Clock::time_point::min();
+  for (const Part& part : parts) {
+    if (part.failure) std::rethrow_exception(part.failure);
+    started = std::min(started, part.started);
+    ended = std::max(ended, part.ended);
+    done.checksum += part.sum;
+    done.accesses += accesses;
+  }
+  done.seconds = std::chrono::duration<double>(ended - started).count();
+  return done;
+}
+
+}  // namespace access_bench

@@ -1,0 +1,83 @@
+"""A machine with zram, cgroups and swap that are only words in a dictionary, for the tests of swap_baseline."""
+
+import os
+
+import swap_baseline as swap
+
+HEADER = "Filename\tType\tSize\tUsed\tPriority"
+
+
+class FakeSystem(swap.System):
+    """version: of the memory cgroup, or None. fail: names of the tools and paths that do not work."""
+
+    def __init__(self, version=1):
+        self.files = {"/proc/swaps": HEADER, swap.ZRAM: "", f"{swap.ZRAM_SETTINGS}/disksize": "0",
+                      f"{swap.ZRAM_SETTINGS}/comp_algorithm": "[lzo-rle] lzo lz4", f"{swap.ZRAM_SETTINGS}/reset": "",
+                      swap.PAGE_CLUSTER: "5", f"/proc/{os.getpid()}/stat": self.stat(1000)}
+        if version == 1:
+            self.files[f"{swap.CGROUP}/memory/memory.limit_in_bytes"] = "9223372036854771712"
+        elif version == 2:
+            self.files[f"{swap.CGROUP}/cgroup.subtree_control"] = "cpu memory pids"
+        self.root, self.fail, self.killed, self.log, self.folders = True, set(), [], [], set()
+
+    @staticmethod
+    def stat(start):
+        return "1 (a program) S " + "0 " * 18 + f"{start} 0 0"
+
+    def is_root(self):
+        return self.root
+
+    def exists(self, path):
+        return path in self.files or path in self.folders
+
+    def read(self, path):
+        if path not in self.files:
+            raise FileNotFoundError(2, "no such file", path)
+        return self.files[path]
+
+    def write(self, path, text):
+        self._maybe_fail(path)
+        self.log.append(("write", path, str(text)))
+        self.files[path] = str(text)
+        if path == f"{swap.ZRAM_SETTINGS}/reset":
+            self.files[f"{swap.ZRAM_SETTINGS}/disksize"] = "0"
+        if path == f"{swap.ZRAM_SETTINGS}/comp_algorithm":
+            self.files[path] = f"lzo-rle lzo lz4 [{text}]" if text != "lzo-rle" else "[lzo-rle] lzo lz4"
+
+    def remove(self, path):
+        del self.files[path]
+
+    def make_folder(self, path):
+        self._maybe_fail("mkdir")
+        self.folders.add(path)
+        self.files[f"{path}/cgroup.procs"] = ""
+
+    def remove_folder(self, path):
+        self._maybe_fail("rmdir")
+        if self.files[f"{path}/cgroup.procs"]:
+            raise OSError(16, "busy")
+        self.folders.remove(path)
+        self.files = {name: text for name, text in self.files.items() if not name.startswith(path)}
+
+    def kill(self, pid):
+        self.killed.append(pid)
+        for name in self.files:
+            if name.endswith("/cgroup.procs"):
+                self.files[name] = " ".join(p for p in self.files[name].split() if int(p) != pid)
+
+    def tool(self, *argv):
+        self._maybe_fail(argv[0])
+        self.log.append(argv)
+        if argv[0] == "swapon":
+            self.files["/proc/swaps"] = f"{HEADER}\n{argv[1]}  partition  1024  0  -2"
+        if argv[0] == "swapoff":
+            self.files["/proc/swaps"] = HEADER
+
+    def _maybe_fail(self, what):
+        if what in self.fail:
+            raise OSError(f"{what} does not work")
+
+    def state(self):
+        """What must be as before once everything is taken down."""
+        files = {name: text for name, text in self.files.items() if name != f"{swap.ZRAM_SETTINGS}/reset"}
+        return files, set(self.folders)

@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+"""Statistics, and the comparison of two results."""
+
+import copy
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BENCH = os.path.dirname(HERE)
+sys.dont_write_bytecode = True
+sys.path[:0] = [HERE, BENCH]
+
+from benchlib import comparison, figures, plots, results, tables  # noqa: E402
+from fake_result import fake_result, series_named  # noqa: E402
+
+
+class Statistics(unittest.TestCase):
+    def test_summary(self):
+        self.assertEqual(figures.summary([4, 1, 2]), {"median": 2, "min": 1, "max": 4, "spread": 1.5})
+        self.assertEqual(figures.summary([3])["spread"], 0)
+
+    def test_chance_is_exact_for_few_values(self):
+        self.assertAlmostEqual(figures.chance([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]), 2 / 252)
+        self.assertAlmostEqual(figures.chance([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]), 2 / 252)
+        self.assertAlmostEqual(figures.chance([1, 3], [2, 4]), 4 / 6)
+        self.assertEqual(figures.chance([1, 4], [2, 3]), 1.0)
+        self.assertEqual(figures.chance([7, 7, 7], [7, 7, 7]), 1.0)
+        self.assertEqual(figures.chance([], [1]), 1.0)
+
+    def test_chance_of_many_values_agrees_with_the_exact_one(self):
+        seed = int(os.environ.get("HINTERLAND_TEST_SEED", "20240229"))
+        numbers = random.Random(seed)
+        for _ in range(20):
+            before = [numbers.gauss(0, 1) for _ in range(8)]
+            after = [numbers.gauss(0.7, 1) for _ in range(8)]
+            exact = figures.chance(before, after)
+            limit, figures.COMBINATIONS_MAX = figures.COMBINATIONS_MAX, 0
+            try:
+                near = figures.chance(before, after)
+            finally:
+                figures.COMBINATIONS_MAX = limit
+            self.assertAlmostEqual(exact, near, delta=0.03, msg=f"HINTERLAND_TEST_SEED={seed}")
+
+    def test_verdicts(self):
+        steady = [100, 101, 102, 103, 104]
+        verdicts = {"worse": [110, 111, 112, 113, 114], "better": [90, 91, 92, 93, 94],
+                    "same": [100, 103, 101, 104, 102.5]}
+        for verdict, after in verdicts.items():
+            self.assertEqual(figures.compare(steady, after)["verdict"], verdict)
+        self.assertEqual(figures.compare(steady, [80, 90, 130, 120, 140])["verdict"], "same", "within the noise")
+        self.assertEqual(figures.compare(steady[:3], [200, 201, 202])["verdict"], "unsure", "three are too few")
+        self.assertEqual(figures.compare([1000, 1001, 1002, 1003], [1005, 1006, 1007, 1008])["verdict"], "same",
+                         "sure, but of no interest")
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.before = fake_result()
+
+    def compare(self, after, *words, before=None):
+        """(exit status, stdout, stderr) of bench/compare."""
+        paths = []
+        for name, document in (("before", before or self.before), ("after", after)):
+            paths.append(os.path.join(self._folder.name, name))
+            with open(paths[-1], "w", encoding="utf-8") as file:
+                file.write(document if isinstance(document, str) else json.dumps(document))
+        done = subprocess.run([os.path.join(BENCH, "compare"), *paths, *words], capture_output=True, text=True,
+                              check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def slower(self, way="mem:"):
+        after = copy.deepcopy(self.before)
+        series = series_named(after, "random-read", way)
+        series["values"] = [value * 1.5 for value in series["values"]]
+        return after
+
+    def test_nothing_changed(self):
+        code, out, _ = self.compare(self.before, "--fail-on-worse")
+        self.assertEqual(code, 0)
+        self.assertNotIn("worse:", out)
+        self.assertNotIn("unsure:", out)
+        self.assertIn("have not changed beyond the noise", out)
+
+    def test_one_is_worse(self):
+        code, out, _ = self.compare(self.slower())
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"worse:\n +random-read, mem: .*\+50\.0%\n\n")
+        self.assertNotIn("better:", out)
+        self.assertEqual(self.compare(self.slower(), "--fail-on-worse")[0], 1)
+
+    def test_the_machine_changed(self):
+        _, out, _ = self.compare(self.slower("native"))
+        self.assertIn("the machine itself is not as it was", out)
+
+    def test_other_machine_or_options_are_refused(self):
+        for part, key, value in (("machine", "processors", 96), ("options", "size_bytes", 1 << 20)):
+            after = copy.deepcopy(self.before)
+            after[part][key] = value
+            code, out, errors = self.compare(after)
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(f"{key} is {self.before[part][key]} and {value}", errors)
+            self.assertEqual(self.compare(after, "--force")[0], 0)
+
+    def test_notes(self):
+        after = copy.deepcopy(self.before)
+        after["machine"]["kernel"], after["busy"]["was_busy"], after["complete"] = "9.9", True, False
+        _, out, _ = self.compare(after)
+        for words in ("kernel", "was busy after", "ended before its last round"):
+            self.assertIn(words, out)
+
+    def test_files_that_are_no_results(self):
+        other = copy.deepcopy(self.before)
+        other["schema_version"] = 99
+        for document, words in (("{", "not JSON"), ("[]", "not written by bench/run"), ('{"program": "floor"}', "not "
+                                "written by bench/run"), (other, "version 99")):
+            code, _, errors = self.compare(document)
+            self.assertEqual(code, 2)
+            self.assertIn(words, errors)
+        self.assertIn("No such file", subprocess.run([os.path.join(BENCH, "compare"), "/no/a", "/no/b"], check=False,
+                                                     capture_output=True, text=True).stderr)
+
+    def test_what_only_one_has(self):
+        after = copy.deepcopy(self.before)
+        after["benchmarks"].pop(0)
+        self.assertIn(f"only before: {self.before['benchmarks'][0]['name']}",
+                      comparison.text(self.before, after, comparison.changes(self.before, after)))
+
+
+class Shown(unittest.TestCase):
+    def test_table(self):
+        document = fake_result()
+        text = tables.text(document)
+        swap = results.best_swap(next(b for b in document["benchmarks"] if b["name"] == "random-read"))
+        mem = series_named(document, "random-read", "mem:")
+        self.assertRegex(text, rf"mem: .*{swap['median'] / mem['median']:.2f}x\n")
+        self.assertNotIn("BUSY", text)
+        document["busy"].update(was_busy=True, before={"cpu_share": 0.63, "steal_share": 0.0})
+        series_named(document, "random-read", "tcp:")["failure"] = "exit status 7"
+        text = tables.text(document)
+        self.assertIn("THE MACHINE WAS BUSY: 63%", text)
+        self.assertIn("FAILED: exit status 7", text)
+
+    def test_the_floor_of_a_benchmark(self):
+        document = fake_result()
+        benchmark = next(b for b in document["benchmarks"] if b["name"] == "random-read")
+        medians = [f["median"] for f in document["floor"] if f["name"] in benchmark["floor"]]
+        self.assertAlmostEqual(results.floor_per_access(document, benchmark), min(medians) * 0.75)
+        self.assertIsNone(results.floor_per_access({**document, "floor": []}, benchmark))
+
+    def test_units(self):
+        self.assertEqual([tables.ns(value) for value in (85, 4200, 35300, 2.5e7, 3e10)],
+                         ["85 ns", "4200 ns", "35.3 us", "25.0 ms", "30.0 s"])
+        self.assertEqual([tables.size(value) for value in (1 << 30, 256 << 20, 5 << 28)],
+                         ["1 GiB", "256 MiB", "1.25 GiB"])
+
+    def test_plots(self):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                names = plots.draw(fake_result(), folder)
+            except plots.NoMatplotlib as reason:
+                self.skipTest(str(reason))
+            self.assertEqual(sorted(names), ["access.png", "access.svg", "floor.png", "floor.svg"])
+            self.assertEqual(sorted(os.listdir(folder)), sorted(names))
+            for name in names:
+                self.assertGreater(os.path.getsize(os.path.join(folder, name)), 5000)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,169 @@
+#!/usr/bin/python3
+"""swap_baseline against a machine of words: it refuses what it must not touch, and puts everything back."""
+
+import os
+import sys
+import unittest
+from unittest import mock
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+
+import swap_baseline as swap  # noqa: E402
+from fake_system import HEADER, FakeSystem  # noqa: E402
+
+
+class WithFake(unittest.TestCase):
+    def setUp(self):
+        patched = mock.patch.object(swap.time, "sleep")
+        patched.start()
+        self.addCleanup(patched.stop)
+        self.use(FakeSystem())
+
+    def use(self, system):
+        self.system, self.baseline = system, swap.Baseline(system)
+        self.before = system.state()
+
+    def assert_as_before(self):
+        self.assertEqual(self.system.state(), self.before)
+
+
+class Refusal(WithFake):
+    def refused(self, words):
+        self.before = self.system.state()
+        with self.assertRaisesRegex(swap.Unavailable, words):
+            with self.baseline.limited(1 << 20, 1 << 22, 0):
+                self.fail("it was set up")
+        self.assertEqual(self.system.log, [], "something was touched")
+        self.assert_as_before()
+
+    def test_not_root(self):
+        self.system.root = False
+        self.refused("only root")
+
+    def test_swap_that_is_on(self):
+        self.system.files["/proc/swaps"] = f"{HEADER}\n/dev/sda2 partition 1 0 -2"
+        self.refused("swap is on already")
+
+    def test_zram_in_use(self):
+        self.system.files[f"{swap.ZRAM_SETTINGS}/disksize"] = "4096"
+        self.refused("in use, and is not touched")
+
+    def test_no_zram(self):
+        del self.system.files[swap.ZRAM]
+        self.refused("modprobe zram")
+
+    def test_no_cgroup(self):
+        self.use(FakeSystem(version=None))
+        self.refused("no memory cgroup")
+
+    def test_cgroup_without_memory(self):
+        self.use(FakeSystem(version=2))
+        self.system.files[f"{swap.CGROUP}/cgroup.subtree_control"] = "cpu"
+        self.refused("does not hand out memory")
+
+    def test_left_behind_by_a_killed_run(self):
+        self.system.files[swap.RECORD] = '{"pid": 999999, "start": "5", "standing": {}}'
+        self.refused("swap_baseline.py clean")
+
+    def test_set_up_by_another_process(self):
+        self.system.files["/proc/77/stat"] = FakeSystem.stat(5)
+        self.system.files[swap.RECORD] = '{"pid": 77, "start": "5", "standing": {}}'
+        self.refused("process 77")
+
+    def test_damaged_record(self):
+        self.system.files[swap.RECORD] = "{"
+        self.refused("damaged")
+
+
+class SettingUp(WithFake):
+    def test_version_1(self):
+        folder = f"{swap.CGROUP}/memory/hinterland-{os.getpid()}"
+        with self.baseline.limited(1 << 20, 1 << 22, 3) as words:
+            self.assertEqual(self.system.files[f"{folder}/memory.limit_in_bytes"], str(1 << 20))
+            self.assertEqual(self.system.files[f"{swap.ZRAM_SETTINGS}/disksize"], str(1 << 22))
+            self.assertEqual(self.system.files[swap.PAGE_CLUSTER], "3")
+            self.assertIn(swap.ZRAM, self.system.files["/proc/swaps"])
+            self.assertIn("[lz4]", self.system.files[f"{swap.ZRAM_SETTINGS}/comp_algorithm"])
+            self.assertIn(f"{folder}/cgroup.procs", words[2])
+            self.assertIn(swap.RECORD, self.system.files)
+        self.assert_as_before()
+
+    def test_version_2(self):
+        self.use(FakeSystem(version=2))
+        with self.baseline.limited(1 << 20, 1 << 22, 0):
+            self.assertEqual(self.system.files[f"{swap.CGROUP}/hinterland-{os.getpid()}/memory.max"], str(1 << 20))
+        self.assert_as_before()
+
+    def test_twice_in_turn_but_not_at_once(self):
+        for _ in range(2):
+            with self.baseline.limited(1 << 20, 1 << 22, 0):
+                with self.assertRaises(swap.Unavailable):
+                    with self.baseline.limited(1 << 20, 1 << 22, 0):
+                        self.fail("it was set up twice")
+                self.assertIn(swap.ZRAM, self.system.files["/proc/swaps"])
+            self.assert_as_before()
+
+    def test_every_step_that_fails_takes_down_the_others(self):
+        limit = f"{swap.CGROUP}/memory/hinterland-{os.getpid()}/memory.limit_in_bytes"
+        for step in ("mkswap", "swapon", "mkdir", limit, f"{swap.ZRAM_SETTINGS}/disksize"):
+            self.use(FakeSystem())
+            self.system.fail = {step}
+            with self.assertRaises(swap.Unavailable, msg=step):
+                with self.baseline.limited(1 << 20, 1 << 22, 0):
+                    self.fail("it was set up")
+            self.assert_as_before()
+
+    def test_whatever_ends_the_block_takes_everything_down(self):
+        for ending in (ValueError, KeyboardInterrupt, SystemExit):
+            with self.assertRaises(ending):
+                with self.baseline.limited(1 << 20, 1 << 22, 0):
+                    raise ending
+            self.assert_as_before()
+
+    def test_processes_left_in_the_cgroup_are_killed(self):
+        with self.baseline.memory_limit(1 << 20):
+            self.system.files[f"{swap.CGROUP}/memory/hinterland-{os.getpid()}/cgroup.procs"] = "4242 4243"
+        self.assertEqual(self.system.killed, [4242, 4243])
+        self.assert_as_before()
+
+
+class LeftBehind(WithFake):
+    def stuck(self):
+        """A block at whose end swapoff does not work."""
+        with self.assertRaisesRegex(swap.LeftBehind, "By hand: swapoff /dev/zram0"):
+            with self.baseline.limited(1 << 20, 1 << 22, 0):
+                self.system.fail = {"swapoff"}
+
+    def test_what_cannot_be_taken_down_is_said_and_noted(self):
+        self.stuck()
+        self.assertEqual(self.system.files[swap.PAGE_CLUSTER], "5", "the rest was taken down")
+        self.assertEqual(self.system.folders, set())
+        self.assertIn(swap.RECORD, self.system.files)
+
+    def test_a_second_try_takes_it_down(self):
+        self.stuck()
+        self.system.fail = set()
+        self.baseline.take_down_all()
+        self.assert_as_before()
+
+    def test_clean_after_a_kill(self):
+        with mock.patch.object(swap.Baseline, "_take_down"), mock.patch.object(swap.Baseline, "_write_record"):
+            with self.baseline.zram_swap(1 << 22):
+                with self.baseline.page_cluster(0):
+                    standing = dict(self.baseline._standing)
+        record = swap.json.dumps({"pid": 4711, "start": "8", "standing": standing})
+        self.system.files[swap.RECORD] = record
+        self.system.files["/proc/4711/stat"] = FakeSystem.stat(8)
+        with self.assertRaisesRegex(swap.Unavailable, "still runs"):
+            swap.Baseline(self.system).clean()
+        self.system.files["/proc/4711/stat"] = FakeSystem.stat(9)  # another process has its number now
+        self.assertEqual(swap.Baseline(self.system).clean(), "taken down: zram, page_cluster")
+        del self.system.files["/proc/4711/stat"]
+        self.assert_as_before()
+        self.assertIn("nothing", swap.Baseline(self.system).clean())
+
+
+if __name__ == "__main__":
+    unittest.main()
