@@ -44,6 +44,8 @@ class FaultHandler {
   void serve_untouched(PageIndex page, const FaultMessage& message);
   void serve_parked(PageIndex page, PageWord word, bool write);
   void serve_far(PageIndex page, PageWord word, bool write);
+  PageWord arriving(PageIndex page, PageWord word);
+  bool expects_write(PageIndex page, PageWord word);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
