@@ -11,6 +11,7 @@
 #include "paging/budget.hpp"
 #include "paging/frames.hpp"
 #include "paging/page_table.hpp"
+#include "paging/pinned_pages.hpp"
 #include "paging/policy_host.hpp"
 #include "paging/window.hpp"
 #include "paging/write_forecast.hpp"
@@ -46,6 +47,7 @@ struct Core {
   std::unique_ptr<far::Space> space;
   Window window;  // its free ranges are guarded by the pager's map lock; base and size never change
   PageTable pages;
+  PinnedPages pinned;
   FrameRing frames;
   Budget budget;
   PolicyHost policy;

@@ -95,7 +95,7 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     core_.unlock(page, word);
     return false;
   }
-  if (must_stay(word)) {
+  if (must_stay(word) || core_.pinned.contains(page)) {
     core_.unlock(page, word);
     core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
     return false;
@@ -135,7 +135,7 @@ std::size_t Evictor::drop_without_frame(Victims victims) {
     }
     ranges[count_of_ranges++] = {reinterpret_cast<void*>(address), kPageSize};
   }
-  core_.kernel.discard(std::span(ranges.data(), count_of_ranges));
+  if (core_.kernel.discard(std::span(ranges.data(), count_of_ranges)) != 0) victims = discarded_one_by_one(victims);
   std::size_t clean = 0;
   for (const Victim& victim : victims) {
     if (!victim.word.dirty()) {
@@ -152,6 +152,17 @@ std::size_t Evictor::drop_without_frame(Victims victims) {
   count(Counter::pages_evicted, victims.size());
   count(Counter::pages_evicted_clean, clean);
   return victims.size();
+}
+
+// The kernel keeps pages that were locked meanwhile, or by a raw system call. Returns those that are gone.
+Evictor::Victims Evictor::discarded_one_by_one(Victims victims) {
+  auto gone = std::partition(victims.begin(), victims.end(), [this](const Victim& victim) {
+    iovec range{core_.memory_of(victim.page), kPageSize};
+    return core_.kernel.discard({&range, 1}) == 0;
+  });
+  auto count_gone = static_cast<std::size_t>(gone - victims.begin());
+  for (Victim& kept : victims.subspan(count_gone)) refuse(kept);
+  return victims.first(count_gone);
 }
 
 std::size_t Evictor::take_into_frames(Victims victims) {
@@ -256,8 +267,12 @@ bool Evictor::take_by_copy(Victim& victim, std::uint32_t frame) {
     return false;
   }
   iovec range{reinterpret_cast<void*>(address), kPageSize};
+  if (core_.kernel.discard({&range, 1}) == 0) return true;
+  // Locked into memory meanwhile, or by a raw system call. The frame's copy goes.
+  range.iov_base = core_.frames.memory_of(frame);
   core_.kernel.discard({&range, 1});
-  return true;
+  if (can_protect && victim.word.dirty()) core_.kernel.write_protect(address, kPageSize, false);
+  return false;
 }
 
 // A victim that cannot be taken (pinned by the kernel, no frame): it stays, and comes up again later.

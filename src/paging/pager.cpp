@@ -89,6 +89,7 @@ Status Pager::Impl::create_parts() {
   set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
   if (Status status = core.forecast.create(core.window.pages()); !status) return status;
+  if (Status status = core.pinned.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   if (Status status = core.policy.create(options.policy, core.window.pages()); !status) return status;
   auto space = far::Space::create(*core.device, core.window.bytes());

@@ -63,10 +63,22 @@ class Pager {
   // mremap on a range that lies in the window. `flags` as mremap's; new_address only with MREMAP_FIXED.
   std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                       std::uintptr_t new_address);
+  // mremap of a range of the window to a fixed address outside it (flags with MREMAP_FIXED): what was far becomes
+  // ordinary local memory. came(address, length) is told of each such piece.
+  std::intptr_t move_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                         std::uintptr_t new_address, void (*came)(std::uintptr_t, std::size_t));
   // madvise on a range in the window: DONTNEED, FREE and the like act on far pages too; others go to the kernel.
   int advise(std::uintptr_t address, std::size_t length, int advice);
   // mincore: far pages count as resident (they are the program's memory).
   int core(std::uintptr_t address, std::size_t length, unsigned char* vector);
+  // msync.
+  int sync(std::uintptr_t address, std::size_t length, int flags);
+  // mlock2 and munlock, page-aligned: locked pages come in and stay local, whatever the budget.
+  int lock(std::uintptr_t address, std::size_t length, int flags);
+  int unlock(std::uintptr_t address, std::size_t length);
+  // mlockall and munlockall. New mappings are locked on fault: the heap's extents are larger than what is used of them.
+  int lock_all(int flags);
+  int unlock_all();
 
   // --- heap extents -------------------------------------------------------------------------------------------
   // The contents are no longer needed. Local pages stay where they are until memory is short, and then go without

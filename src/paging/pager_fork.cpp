@@ -76,11 +76,31 @@ Status Pager::Impl::resume_in_child() {
   core.budget.after_fork_in_child();
   if (Status status = core.device->after_fork_in_child(); !status) return status;
   core.space->after_fork_in_child();
-  if (core.managed.load())
+  core.pinned.clear(core.window.pages());
+  attributes_of_new = 0;
+  regions.mark(core.window.base(), core.window.base() + core.window.bytes(), 0, kLocked | kLockedOnFault);
+  if (core.managed.load()) {
     if (Status status = resume_paging_in_child(); !status) return status;
+  } else {
+    leave_out_what_is_not_inherited();
+  }
   if (Status status = start_housekeeper(); !status) return status;
   core.space->wait_until_entered();
   return {};
+}
+
+// MADV_DONTFORK and MADV_WIPEONFORK: the kernel left the mapping, or its pages, with the parent. Their addresses are
+// still ours.
+void Pager::Impl::leave_out_what_is_not_inherited() {
+  std::vector<Region> all = pieces(core.window.base(), core.window.bytes());
+  for (const Region& region : all) {
+    if ((region.attributes & kDontFork) != 0) {
+      if (int error = unmap(region.start, region.length()); error != 0)
+        log::warning("addresses that a forked child does not inherit cannot be reserved (%d)", -error);
+    } else if ((region.attributes & kWipeOnFork) != 0) {
+      forget(region.start, region.length());
+    }
+  }
 }
 
 Status Pager::Impl::resume_paging_in_child() {
@@ -96,6 +116,7 @@ Status Pager::Impl::resume_paging_in_child() {
   });
   core.frames.abandon_all();
   core.budget.reset_local(resident);
+  leave_out_what_is_not_inherited();
   if (int error = core.frames.attach(core.kernel); error != 0)
     return std::unexpected(Error::make(-error, "cannot register the frames with userfaultfd"));
   Status status;

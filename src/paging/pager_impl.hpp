@@ -59,14 +59,33 @@ struct Pager::Impl {
   std::uint64_t takeover_mark() const;  // anonymous bytes resident at which paging begins
 
   // --- pager_mappings.cpp; map_mutex is held
-  std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags);
+  std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0);
+  int unmap(std::uintptr_t address, std::size_t length);
+  const std::vector<Region>& pieces(std::uintptr_t address, std::size_t length);
+  std::vector<Region> pieces_found;  // what pieces() returned last: kept, so that it seldom allocates
   int reserve_again(std::uintptr_t address, std::size_t length);  // back to reserved address space
   void forget(std::uintptr_t address, std::size_t length);        // pages that are gone already
   void drop(std::uintptr_t address, std::size_t length);          // MADV_DONTNEED
+
+  // --- pager_advice.cpp; map_mutex is held
+  int advise_piece(const Region& piece, int advice);
+  int populate(std::uintptr_t address, std::size_t length, int advice);
+  void apply(const Region& region);  // gives a new mapping its attributes
+  void set_locked(std::uintptr_t address, std::size_t length, int attributes);
+  int attributes_of_new = 0;  // after mlockall(MCL_FUTURE)
+
+  // --- pager_remap.cpp; map_mutex is held
+  std::intptr_t move_pieces(std::uintptr_t address, std::size_t length, int flags, std::uintptr_t new_address);
+  std::intptr_t resize(const Region& region, std::uintptr_t address, std::size_t old_length, std::size_t new_length,
+                       int flags, std::uintptr_t new_address);
   std::intptr_t move_mapping(const Region& old, std::size_t new_length, int flags, std::uintptr_t new_address);
   void clear_and_lock(PageIndex target);
   std::intptr_t move_foreign(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                              std::uintptr_t new_address);
+  std::intptr_t move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                                std::uintptr_t target);
+  void reclaim_hole(std::uintptr_t address, std::size_t length);
+  std::intptr_t move_piece_out(const Region& piece, std::size_t new_length, int flags, std::uintptr_t target);
   bool can_grow(std::uintptr_t end, std::size_t more) const;
   void move_resident(PageRun run, std::uint32_t shift);
   bool copy_page(PageIndex page, PageIndex target);
@@ -76,6 +95,7 @@ struct Pager::Impl {
   // --- pager_fork.cpp
   Status resume_in_child();
   Status resume_paging_in_child();
+  void leave_out_what_is_not_inherited();
   void retain_for_child(far::FarPage page) {
     retained[retained_count++] = page;
     if (retained_count == retained.size()) retain_flush();

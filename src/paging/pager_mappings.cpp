@@ -1,4 +1,4 @@
-// Mappings in the window: map, unmap, protect, advise, and the heap's commit and decommit.
+// Mappings in the window: map, unmap, protect, and the heap's commit and decommit.
 //
 // Order that keeps the page words true: a mapping goes away in the kernel first, then its words; movers that still
 // work on a page find no mapping, clean up, and let go (fetcher.cpp, evictor.cpp). New mappings reuse addresses only
@@ -72,6 +72,7 @@ int Pager::Impl::dispose(PageIndex page, PageWord word) {
 }
 
 void Pager::Impl::forget(std::uintptr_t address, std::size_t length) {
+  core.pinned.set(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift), false);
   if (!core.managed.load()) return;
   std::uint64_t pages = 0;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
@@ -115,10 +116,12 @@ void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
   }
 }
 
-std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags) {
+std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
+                                 int attributes) {
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, protection, kBaseFlags | (flags & kKeptFlags));
   if (mapped == MAP_FAILED) return -errno;
   forget(address, length);
+  Region region{address, address + length, protection, flags & kKeptFlags, false, attributes | attributes_of_new};
   if (core.managed.load())
     if (int error = core.kernel.register_range(address, length); error != 0) {
       reserve_again(address, length);
@@ -126,8 +129,10 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
     }
   core.window.occupy(address, length);
   std::size_t mapped_before = regions.mapped_bytes();
-  regions.put({address, address + length, protection, flags & kKeptFlags, false});
+  if ((flags & MAP_LOCKED) != 0) region.attributes |= kLocked;
+  regions.put(region);
   set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
+  if (region.attributes != 0) apply(region);
   // The budget comes within reach: somebody must watch from now on.
   std::uint64_t mark = takeover_mark();
   if (!core.managed.load() && regions.mapped_bytes() > mark / 2 && regions.mapped_bytes() > mapped_before)
@@ -170,13 +175,16 @@ int Pager::surrender(std::uintptr_t address, std::size_t length) {
 }
 
 int Pager::unmap(std::uintptr_t address, std::size_t length) {
-  length = page_ceil(length);
   LockGuard guard(impl_->map_mutex);
-  if (int error = impl_->reserve_again(address, length); error != 0) return error;
-  impl_->regions.remove(address, address + length);
-  impl_->forget(address, length);
-  impl_->core.window.release(address, length);
-  set_gauge(Gauge::mapped_bytes, impl_->regions.mapped_bytes());
+  return impl_->unmap(address, page_ceil(length));
+}
+
+int Pager::Impl::unmap(std::uintptr_t address, std::size_t length) {
+  if (int error = reserve_again(address, length); error != 0) return error;
+  regions.remove(address, address + length);
+  forget(address, length);
+  core.window.release(address, length);
+  set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
   return 0;
 }
 
@@ -189,63 +197,28 @@ std::size_t Pager::Impl::covered_prefix(std::uintptr_t address, std::size_t leng
   return reached - address;
 }
 
+const std::vector<Region>& Pager::Impl::pieces(std::uintptr_t address, std::size_t length) {
+  pieces_found.clear();
+  regions.for_each(address, address + length, [this](const Region& piece) { pieces_found.push_back(piece); });
+  return pieces_found;
+}
+
 int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
   length = page_ceil(length);
   LockGuard guard(impl_->map_mutex);
   std::size_t covered = impl_->covered_prefix(address, length);
-  if (covered > 0) {
-    LockGuard no_taking(impl_->core.protection_mutex);
-    if (raw_mprotect(reinterpret_cast<void*>(address), covered, protection) != 0) return -errno;
+  if (covered == 0) return -ENOMEM;
+  LockGuard no_taking(impl_->core.protection_mutex);
+  if (raw_mprotect(reinterpret_cast<void*>(address), covered, protection) == 0) {
     impl_->regions.protect(address, address + covered, protection);
+    return covered == length ? 0 : -ENOMEM;
+  }
+  // Refused half-way (a file that may not be written): once more piece by piece, to know how far it went.
+  for (const Region& piece : impl_->pieces(address, covered)) {
+    if (raw_mprotect(reinterpret_cast<void*>(piece.start), piece.length(), protection) != 0) return -errno;
+    impl_->regions.protect(piece.start, piece.end, protection);
   }
   return covered == length ? 0 : -ENOMEM;
-}
-
-int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
-  length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
-  std::size_t covered = impl_->covered_prefix(address, length);
-  bool managed = impl_->core.managed.load();
-  switch (advice) {
-    case MADV_DONTNEED:
-    case MADV_FREE:
-      if (!managed) break;
-      impl_->regions.for_each(address, address + length, [&](const Region& piece) {
-        if (piece.surrendered)
-          raw_madvise(reinterpret_cast<void*>(piece.start), piece.length(), advice);
-        else
-          impl_->drop(piece.start, piece.length());
-      });
-      return covered == length ? 0 : -ENOMEM;
-    case MADV_POPULATE_READ:
-    case MADV_POPULATE_WRITE:
-    case MADV_WILLNEED:
-      if (managed) return covered == length ? 0 : -ENOMEM;  // wishes; the budget decides
-      break;
-    default:
-      break;
-  }
-  // As the kernel: goes on after a hole, stops at an error.
-  int error = 0;
-  impl_->regions.for_each(address, address + length, [&](const Region& piece) {
-    if (error == 0 && raw_madvise(reinterpret_cast<void*>(piece.start), piece.length(), advice) != 0) error = -errno;
-  });
-  if (error != 0) return error;
-  return covered == length ? 0 : -ENOMEM;
-}
-
-int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
-  length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
-  if (impl_->covered_prefix(address, length) != length) return -ENOMEM;
-  if (syscall(SYS_mincore, address, length, vector) != 0) return -errno;
-  if (!impl_->core.managed.load()) return 0;
-  for (std::size_t i = 0; i < length >> kPageShift; ++i) {
-    PageState state =
-        impl_->core.pages[impl_->core.window.index_of(address) + static_cast<std::uint32_t>(i)].load().state();
-    if (state != PageState::untouched && state != PageState::lost) vector[i] = 1;
-  }
-  return 0;
 }
 
 void Pager::decommit(std::uintptr_t address, std::size_t length) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 
 #include "paging/pager_impl.hpp"
@@ -17,54 +18,87 @@
 
 namespace hinterland {
 
+namespace {
+
+constexpr std::uintptr_t kTaskEnd = (std::uintptr_t{1} << 47) - kPageSize;  // end of user addresses
+
+// What the kernel refuses before it looks at the mappings. Lengths are whole pages.
+int check_arguments(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                    std::uintptr_t new_address) {
+  const bool fixed = (flags & MREMAP_FIXED) != 0, keep_old = (flags & MREMAP_DONTUNMAP) != 0;
+  if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) return -EINVAL;
+  if (new_length == 0 || page_floor(address) != address) return -EINVAL;
+  if ((fixed || keep_old) && (flags & MREMAP_MAYMOVE) == 0) return -EINVAL;
+  if (keep_old && old_length != new_length) return -EINVAL;
+  if (!fixed) return 0;
+  if (new_length > kTaskEnd || new_address > kTaskEnd - new_length) return -EINVAL;
+  const bool overlap = new_address < address + old_length && address < new_address + new_length;
+  return page_floor(new_address) != new_address || overlap ? -EINVAL : 0;
+}
+
+}  // namespace
+
 std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                            std::uintptr_t new_address) {
   old_length = page_ceil(old_length);
   new_length = page_ceil(new_length);
-  bool fixed = (flags & MREMAP_FIXED) != 0, keep_old = (flags & MREMAP_DONTUNMAP) != 0;
-  if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) return -EINVAL;
-  if (new_length == 0 || old_length == 0 || (address & (kPageSize - 1)) != 0) return -EINVAL;
-  if ((fixed || keep_old) && (flags & MREMAP_MAYMOVE) == 0) return -EINVAL;
-  if (keep_old && old_length != new_length) return -EINVAL;
-  if (fixed && (new_address & (kPageSize - 1)) != 0) return -EINVAL;
-  if (fixed && new_address < address + old_length && address < new_address + new_length) return -EINVAL;
-
+  if (int error = check_arguments(address, old_length, new_length, flags, new_address); error != 0) return error;
+  const bool fixed = (flags & MREMAP_FIXED) != 0, keep_old = (flags & MREMAP_DONTUNMAP) != 0;
   Impl& parts = *impl_;
-  std::size_t surplus = old_length > new_length ? old_length - new_length : 0;
-  {
-    LockGuard guard(parts.map_mutex);
-    const Region* region = parts.regions.find(address);
-    if (region == nullptr) return -EFAULT;
+  LockGuard guard(parts.map_mutex);
+  if (new_length > bytes_) return new_length > kTaskEnd ? -EINVAL : -ENOMEM;
+  if (old_length > bytes_) return -EINVAL;
+  if (fixed && !parts.core.window.contains(new_address, new_length)) return -ENOMEM;
+  const Region* region = parts.regions.find(address);
+  if (region == nullptr) return -EFAULT;
+  if (fixed && old_length == new_length) return parts.move_pieces(address, old_length, flags, new_address);
+  if (!fixed && !keep_old && new_length <= old_length) {
     // Shrinking in place only unmaps the rest: there may be holes, and mappings of other kinds.
-    bool shrinks = !fixed && !keep_old && new_length <= old_length;
-    if (shrinks && !parts.core.window.contains(address, old_length)) return -EFAULT;
-    if (!shrinks && address + std::min(old_length, new_length) > region->end) return -EFAULT;
-    if (!shrinks && region->surrendered)
-      return parts.move_foreign(address, old_length, new_length, flags, fixed ? new_address : 0);
-    Region old = *region;
-    old.start = address;
-    old.end = address + std::min(old_length, new_length);
-    if (!fixed && !keep_old) {
-      std::size_t more = new_length > old_length ? new_length - old_length : 0;
-      if (more == 0 || (address + old_length == region->end && parts.can_grow(address + old_length, more))) {
-        if (more > 0)
-          if (std::intptr_t grown = parts.place(address + old_length, more, old.protection, old.flags); grown < 0)
-            return grown;
-        new_address = address;
-      } else if ((flags & MREMAP_MAYMOVE) == 0) {
-        return -ENOMEM;
-      } else {
-        std::intptr_t moved = parts.move_mapping(old, new_length, flags, 0);
-        if (moved < 0) return moved;
-        new_address = static_cast<std::uintptr_t>(moved);
-      }
-    } else {
-      std::intptr_t moved = parts.move_mapping(old, new_length, flags, fixed ? new_address : 0);
-      if (moved < 0) return moved;
-      new_address = static_cast<std::uintptr_t>(moved);
-    }
+    if (!parts.core.window.contains(address, old_length)) return -EFAULT;
+    if (new_length < old_length)
+      if (int error = parts.unmap(address + new_length, old_length - new_length); error != 0) return error;
+    return static_cast<std::intptr_t>(address);
   }
-  if (surplus > 0) unmap(address + new_length, surplus);
+  if (old_length == 0 && !region->surrendered) return -EINVAL;  // only shared mappings can be doubled
+  if (address + std::min(old_length, new_length) > region->end) return -EFAULT;
+  if (region->surrendered)
+    return parts.move_foreign(address, old_length, new_length, flags, fixed ? new_address : 0);
+  return parts.resize(*region, address, old_length, new_length, flags, fixed ? new_address : 0);
+}
+
+// One far mapping, which grows, or moves, or both. new_address 0: wherever there is room.
+std::intptr_t Pager::Impl::resize(const Region& region, std::uintptr_t address, std::size_t old_length,
+                                  std::size_t new_length, int flags, std::uintptr_t new_address) {
+  Region old = region;
+  old.start = address;
+  old.end = address + std::min(old_length, new_length);
+  const bool in_place = new_address == 0 && (flags & MREMAP_DONTUNMAP) == 0 && new_length > old_length &&
+                        address + old_length == region.end &&
+                        can_grow(address + old_length, new_length - old_length);
+  if (in_place) {
+    std::intptr_t grown =
+        place(address + old_length, new_length - old_length, old.protection, old.flags, old.attributes);
+    return grown < 0 ? grown : static_cast<std::intptr_t>(address);
+  }
+  if ((flags & MREMAP_MAYMOVE) == 0) return -ENOMEM;
+  std::intptr_t moved = move_mapping(old, new_length, flags, new_address);
+  if (moved >= 0 && new_length < old_length)
+    if (int error = unmap(address + new_length, old_length - new_length); error != 0) return error;
+  return moved;
+}
+
+// Everything that is mapped in a range, of whatever kind, to a place of the same size; holes stay holes in the source
+// and leave what is there in the target. (Linux 6.17. Before, the kernel moves one mapping at a time.)
+std::intptr_t Pager::Impl::move_pieces(std::uintptr_t address, std::size_t length, int flags,
+                                       std::uintptr_t new_address) {
+  const std::vector<Region> all = pieces(address, length);  // a copy: moving looks for pieces itself
+  for (const Region& piece : all) {
+    std::uintptr_t target = new_address + (piece.start - address);
+    std::intptr_t moved = piece.surrendered
+                              ? move_foreign_to(piece.start, piece.length(), piece.length(), flags, target)
+                              : move_mapping(piece, piece.length(), flags, target);
+    if (moved < 0) return moved;
+  }
   return static_cast<std::intptr_t>(new_address);
 }
 
@@ -73,11 +107,13 @@ bool Pager::Impl::can_grow(std::uintptr_t end, std::size_t more) const {
 }
 
 // A file or shared mapping that lies in the window: the kernel resizes and moves it, and we keep the books.
+// new_address 0: wherever there is room.
 std::intptr_t Pager::Impl::move_foreign(std::uintptr_t address, std::size_t old_length, std::size_t new_length,
                                         int flags, std::uintptr_t new_address) {
-  bool keep_old = (flags & MREMAP_DONTUNMAP) != 0;
+  const int attributes = regions.find(address)->attributes;
   std::size_t more = new_length > old_length ? new_length - old_length : 0;
-  if (new_address == 0 && !keep_old && can_grow(address + old_length, more)) {
+  if (new_address == 0 && (flags & MREMAP_DONTUNMAP) == 0 && old_length != 0 &&
+      can_grow(address + old_length, more)) {
     // It grows only into addresses without any mapping, and there is our reservation.
     syscall(SYS_munmap, address + old_length, more);
     long grown = syscall(SYS_mremap, address, old_length, new_length, 0);
@@ -87,26 +123,50 @@ std::intptr_t Pager::Impl::move_foreign(std::uintptr_t address, std::size_t old_
       return error;
     }
     core.window.occupy(address + old_length, more);
-    regions.put({address, address + new_length, PROT_NONE, 0, true});
+    regions.put({address, address + new_length, PROT_NONE, 0, true, attributes});
     return static_cast<std::intptr_t>(address);
   }
   if ((flags & MREMAP_MAYMOVE) == 0) return -ENOMEM;
-  std::uintptr_t target = new_address != 0 ? new_address : core.window.allocate(new_length, kPageSize);
-  if (target == 0 || !core.window.contains(target, new_length)) return -ENOMEM;
-  long moved = syscall(SYS_mremap, address, old_length, new_length, flags | MREMAP_FIXED, target);
+  if (new_address != 0) return move_foreign_to(address, old_length, new_length, flags, new_address);
+  std::uintptr_t target = core.window.allocate(new_length, kPageSize);
+  if (target == 0) return -ENOMEM;
+  std::intptr_t moved = move_foreign_to(address, old_length, new_length, flags | MREMAP_FIXED, target);
+  if (moved < 0) core.window.release(target, new_length);
+  return moved;
+}
+
+std::intptr_t Pager::Impl::move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length,
+                                           int flags, std::uintptr_t target) {
+  const int attributes = regions.find(address)->attributes;
+  // A hole in the window, even for a moment, would draw another thread's mapping. (EINVAL: before Linux 5.13.)
+  long moved = -1;
+  if (old_length == new_length)
+    moved = syscall(SYS_mremap, address, old_length, new_length, flags | MREMAP_DONTUNMAP, target);
+  if (moved < 0 && (old_length != new_length || errno == EINVAL))
+    moved = syscall(SYS_mremap, address, old_length, new_length, flags, target);
   if (moved < 0) {
     int error = -errno;
-    if (new_address == 0) core.window.release(target, new_length);
+    reclaim_hole(target, new_length);
     return error;
   }
   forget(target, new_length);
   core.window.occupy(target, new_length);
-  regions.put({target, target + new_length, PROT_NONE, 0, true});
-  if (keep_old) return static_cast<std::intptr_t>(target);
-  reserve_again(address, old_length);
-  regions.remove(address, address + old_length);
-  core.window.release(address, old_length);
+  regions.put({target, target + new_length, PROT_NONE, 0, true, attributes});
+  if ((flags & MREMAP_DONTUNMAP) != 0) {
+    set_locked(address, old_length, 0);
+  } else if (old_length != 0) {
+    if (int error = unmap(address, old_length); error != 0) return error;
+  }
   return static_cast<std::intptr_t>(target);
+}
+
+// The kernel may have cleared the target before it refused: then the addresses become a reservation again.
+void Pager::Impl::reclaim_hole(std::uintptr_t address, std::size_t length) {
+  constexpr int kOnlyHere = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  if (raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kOnlyHere) == MAP_FAILED) return;
+  regions.remove(address, address + length);
+  forget(address, length);
+  core.window.release(address, length);
 }
 
 std::intptr_t Pager::Impl::move_mapping(const Region& old, std::size_t new_length, int flags,
@@ -115,26 +175,89 @@ std::intptr_t Pager::Impl::move_mapping(const Region& old, std::size_t new_lengt
   if (new_address == 0) {
     new_address = core.window.allocate(new_length, kPageSize);
     if (new_address == 0) return -ENOMEM;
-  } else if (!core.window.contains(new_address, new_length)) {
-    return -ENOMEM;  // a fixed target outside the window: the interposer moves the bytes
   }
+  // Locked pages can be neither moved nor unmapped by themselves.
+  if ((old.attributes & kLocked) != 0) syscall(SYS_munlock, old.start, old.length());
   std::intptr_t result = place(new_address, new_length, old.protection, old.flags);
   int error = result < 0 ? static_cast<int>(result) : move_pages(old.start, new_address, old.length());
   if (error != 0) {  // the old range is as it was
-    reserve_again(new_address, new_length);
-    regions.remove(new_address, new_address + new_length);
-    core.window.release(new_address, new_length);
-    set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
+    unmap(new_address, new_length);
+    apply(old);
     return error;
   }
-  if (!keep_old) {
-    reserve_again(old.start, old.length());
-    regions.remove(old.start, old.end);
-    forget(old.start, old.length());
-    core.window.release(old.start, old.length());
-    set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
+  if (keep_old) {
+    set_locked(old.start, old.length(), 0);
+  } else if (error = unmap(old.start, old.length()); error != 0) {
+    return error;
+  }
+  // Only now: locking brings in what is not there, and would have met pages still on their way.
+  if (old.attributes != 0) {
+    regions.mark(new_address, new_address + new_length, old.attributes, 0);
+    apply({new_address, new_address + new_length, old.protection, old.flags, false, old.attributes});
   }
   return static_cast<std::intptr_t>(new_address);
+}
+
+std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                              std::uintptr_t new_address, void (*came)(std::uintptr_t, std::size_t)) {
+  old_length = page_ceil(old_length);
+  new_length = page_ceil(new_length);
+  if (int error = check_arguments(address, old_length, new_length, flags, new_address); error != 0) return error;
+  Impl& parts = *impl_;
+  LockGuard guard(parts.map_mutex);
+  if (old_length > bytes_) return -EINVAL;
+  const Region* region = parts.regions.find(address);
+  if (region == nullptr) return -EFAULT;
+  const bool moves_only = old_length == new_length;
+  if (!moves_only) {
+    if (old_length == 0 && !region->surrendered) return -EINVAL;
+    if (address + std::min(old_length, new_length) > region->end) return -EFAULT;
+  }
+  std::vector<Region> all = parts.pieces(address, moves_only ? old_length : std::min(old_length, new_length));
+  if (old_length == 0) all = {*region};
+  for (const Region& piece : all) {
+    std::uintptr_t target = new_address + (moves_only ? piece.start - address : 0);
+    std::size_t length = moves_only ? piece.length() : new_length;
+    std::intptr_t moved;
+    if (piece.surrendered)
+      moved = syscall(SYS_mremap, address + (target - new_address), old_length == 0 ? 0 : piece.length(), length,
+                      flags, target);
+    else
+      moved = parts.move_piece_out(piece, length, flags, target);
+    if (moved < 0) return piece.surrendered ? -errno : moved;
+    if (piece.surrendered && old_length != 0 && (flags & MREMAP_DONTUNMAP) == 0)
+      if (int error = parts.unmap(piece.start, piece.length()); error != 0) return error;
+    if (!piece.surrendered) came(target, length);
+  }
+  if (new_length < old_length)
+    if (int error = parts.unmap(address + new_length, old_length - new_length); error != 0) return error;
+  return static_cast<std::intptr_t>(new_address);
+}
+
+// The bytes are copied, and the old mapping goes, or is emptied.
+std::intptr_t Pager::Impl::move_piece_out(const Region& piece, std::size_t new_length, int flags,
+                                          std::uintptr_t target) {
+  auto* memory = reinterpret_cast<void*>(piece.start);
+  if (raw_mmap(reinterpret_cast<void*>(target), new_length, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | piece.flags) == MAP_FAILED)
+    return -errno;
+  if ((piece.attributes & kLocked) != 0) syscall(SYS_munlock, piece.start, piece.length());
+  if ((piece.protection & PROT_READ) == 0) {
+    LockGuard no_taking(core.protection_mutex);
+    if (raw_mprotect(memory, piece.length(), PROT_READ) != 0) return -errno;
+  }
+  std::memcpy(reinterpret_cast<void*>(target), memory, piece.length());
+  apply({target, target + new_length, piece.protection, piece.flags, false, piece.attributes & ~kLocked});
+  if ((piece.attributes & kLocked) != 0) syscall(SYS_mlock, target, new_length);
+  raw_mprotect(reinterpret_cast<void*>(target), new_length, piece.protection);
+  if ((flags & MREMAP_DONTUNMAP) == 0) return unmap(piece.start, piece.length());
+  set_locked(piece.start, piece.length(), 0);
+  if (core.managed.load())
+    drop(piece.start, piece.length());
+  else
+    raw_madvise(memory, piece.length(), MADV_DONTNEED);
+  LockGuard no_taking(core.protection_mutex);
+  return raw_mprotect(memory, piece.length(), piece.protection) == 0 ? 0 : -errno;
 }
 
 namespace {

@@ -7,7 +7,8 @@ namespace hinterland {
 namespace {
 
 bool alike(const Region& left, const Region& right) {
-  return left.protection == right.protection && left.flags == right.flags && left.surrendered == right.surrendered;
+  return left.protection == right.protection && left.flags == right.flags && left.surrendered == right.surrendered &&
+         left.attributes == right.attributes;
 }
 
 }  // namespace
@@ -60,14 +61,23 @@ void Regions::remove(std::uintptr_t start, std::uintptr_t end) {
   }
 }
 
-void Regions::protect(std::uintptr_t start, std::uintptr_t end, int protection) {
+template <typename Change>
+void Regions::change(std::uintptr_t start, std::uintptr_t end, Change&& change) {
   std::vector<Region> pieces;
   for_each(start, end, [&](const Region& piece) { pieces.push_back(piece); });
   for (Region& piece : pieces) {
-    if (piece.protection == protection) continue;
-    piece.protection = protection;
-    put(piece);
+    Region before = piece;
+    change(piece);
+    if (!alike(before, piece)) put(piece);
   }
+}
+
+void Regions::protect(std::uintptr_t start, std::uintptr_t end, int protection) {
+  change(start, end, [protection](Region& piece) { piece.protection = protection; });
+}
+
+void Regions::mark(std::uintptr_t start, std::uintptr_t end, int added, int removed) {
+  change(start, end, [=](Region& piece) { piece.attributes = (piece.attributes & ~removed) | added; });
 }
 
 const Region* Regions::find(std::uintptr_t address) const {

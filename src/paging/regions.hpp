@@ -10,12 +10,25 @@
 
 namespace hinterland {
 
+// What a program asked for a mapping with madvise and mlock. The kernel keeps it with its mapping; kept here, too, for
+// when pages move into a new one, for forked children, and because locked memory stays local.
+enum RegionAttribute : int {
+  kDontFork = 1,
+  kWipeOnFork = 2,
+  kDontDump = 4,
+  kHuge = 8,
+  kNoHuge = 16,
+  kLocked = 32,
+  kLockedOnFault = 64,  // with kLocked: what is not there is not brought in
+};
+
 struct Region {
   std::uintptr_t start = 0;
   std::uintptr_t end = 0;
   int protection = 0;
   int flags = 0;             // extra mmap flags (MAP_NORESERVE)
   bool surrendered = false;  // not ours to page: a file or a shared mapping lies here
+  int attributes = 0;        // of RegionAttribute
   std::size_t length() const { return end - start; }
 };
 
@@ -27,6 +40,8 @@ class Regions {
   void remove(std::uintptr_t start, std::uintptr_t end);
   // Changes the protection within [start, end).
   void protect(std::uintptr_t start, std::uintptr_t end, int protection);
+  // Adds and takes away attributes within [start, end).
+  void mark(std::uintptr_t start, std::uintptr_t end, int added, int removed);
 
   // The region that holds the address, or nullptr.
   const Region* find(std::uintptr_t address) const;
@@ -50,6 +65,8 @@ class Regions {
 
  private:
   void insert_merged(Region region);
+  template <typename Change>
+  void change(std::uintptr_t start, std::uintptr_t end, Change&& change);
   std::map<std::uintptr_t, Region> by_start_;
   std::size_t mapped_bytes_ = 0;  // without surrendered ones
 };

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "base/inside.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -73,4 +74,41 @@ HL_INTERPOSED void* mremap(void* address, std::size_t old_length, std::size_t ne
   return as_pointer(serves_program()
                         ? mappings::remap(number(address), old_length, new_length, flags, number(new_address))
                         : raw::mremap(number(address), old_length, new_length, flags, number(new_address)));
+}
+HL_INTERPOSED int mlock(const void* address, std::size_t length) noexcept {
+  if (serves_program()) return as_status(mappings::lock(number(address), length, 0));
+  return as_status(static_cast<int>(raw::call(SYS_mlock, static_cast<long>(number(address)), static_cast<long>(length))));
+}
+HL_INTERPOSED int mlock2(const void* address, std::size_t length, unsigned flags) noexcept {
+  if (serves_program()) return as_status(mappings::lock(number(address), length, static_cast<int>(flags)));
+  return as_status(static_cast<int>(
+      raw::call(SYS_mlock2, static_cast<long>(number(address)), static_cast<long>(length), static_cast<int>(flags))));
+}
+HL_INTERPOSED int munlock(const void* address, std::size_t length) noexcept {
+  if (serves_program()) return as_status(mappings::unlock(number(address), length));
+  return as_status(
+      static_cast<int>(raw::call(SYS_munlock, static_cast<long>(number(address)), static_cast<long>(length))));
+}
+HL_INTERPOSED int mlockall(int flags) noexcept {
+  InsideRuntime inside;
+  // What the kernel would refuse it refuses without us, too.
+  bool ours = mode() == Mode::far && t_inside_runtime == 1 && (flags & (MCL_CURRENT | MCL_FUTURE)) != 0 &&
+              (flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) == 0;
+  return as_status(ours ? pager().lock_all(flags) : static_cast<int>(raw::call(SYS_mlockall, flags)));
+}
+HL_INTERPOSED int munlockall() noexcept {
+  InsideRuntime inside;
+  bool ours = mode() == Mode::far && t_inside_runtime == 1;
+  return as_status(ours ? pager().unlock_all() : static_cast<int>(raw::call(SYS_munlockall)));
+}
+HL_INTERPOSED int msync(void* address, std::size_t length, int flags) {
+  if (serves_program()) return as_status(mappings::sync(number(address), length, flags));
+  return as_status(static_cast<int>(
+      raw::call(SYS_msync, static_cast<long>(number(address)), static_cast<long>(length), flags)));
+}
+// Without a key it is mprotect. (glibc decides the same way.)
+HL_INTERPOSED int pkey_mprotect(void* address, std::size_t length, int protection, int key) noexcept {
+  if (key == -1) return mprotect(address, length, protection);
+  return as_status(static_cast<int>(raw::call(SYS_pkey_mprotect, static_cast<long>(number(address)),
+                                              static_cast<long>(length), protection, key)));
 }

@@ -7,7 +7,6 @@
 #include "base/inside.hpp"
 #include "base/units.hpp"
 #include "preload/left_local.hpp"
-#include "preload/move_out.hpp"
 #include "preload/pieces.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -18,9 +17,7 @@ namespace {
 constexpr std::uintptr_t kTaskEnd = (std::uintptr_t{1} << 47) - kPageSize;  // end of user addresses
 // A small mapping with a hint wants to be near something (a JIT's code); a large one takes any place.
 constexpr std::size_t kNearHintBytes = 128 * kKiB;
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25  // Linux 6.1
-#endif
+constexpr int kProtSem = 8;  // PROT_SEM: for other architectures
 constexpr int kKindFlags = MAP_TYPE | MAP_ANONYMOUS | MAP_FIXED | MAP_FIXED_NOREPLACE;
 
 Edges edges() { return {pager().window_base(), pager().window_base() + pager().window_bytes()}; }
@@ -46,19 +43,32 @@ std::intptr_t map_outside(std::uintptr_t address, std::size_t length, int protec
   return result;
 }
 
-// A mapping of another kind, at a fixed place in the window. Tried elsewhere first: when it cannot be made, what is
-// there stays.
+// What the kernel says of such a mapping, tried elsewhere: when it cannot be made, what is there stays.
+std::intptr_t try_elsewhere(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
+                            off_t offset) {
+  if ((flags & MAP_HUGETLB) != 0) {
+    unsigned size_bits = static_cast<unsigned>(flags) >> MAP_HUGE_SHIFT & MAP_HUGE_MASK;
+    std::uintptr_t huge_page = std::uintptr_t{1} << (size_bits == 0 ? 21 : size_bits);
+    if ((address & (huge_page - 1)) != 0) return -EINVAL;
+  }
+  flags &= ~(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE | MAP_LOCKED);
+  std::intptr_t trial = raw::mmap(0, length, protection, flags, descriptor, offset);
+  if (!raw::failed(trial)) raw::munmap(static_cast<std::uintptr_t>(trial), length);
+  return trial;
+}
+
+// A mapping of another kind, at a fixed place in the window.
 std::intptr_t map_foreign_inside(std::uintptr_t address, std::size_t length, int protection, int flags,
                                  int descriptor, off_t offset) {
-  int trial_flags = flags & ~(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE | MAP_LOCKED);
-  std::intptr_t trial = raw::mmap(0, length, protection, trial_flags, descriptor, offset);
-  if (raw::failed(trial)) return trial;
-  raw::munmap(static_cast<std::uintptr_t>(trial), length);
+  std::intptr_t trial = try_elsewhere(address, length, protection, flags, descriptor, offset);
+  if (trial == -EBADF) return trial;
   if ((flags & MAP_FIXED_NOREPLACE) != 0) {
     std::intptr_t free = pager().map_at(address, length, PROT_NONE, MAP_NORESERVE, true);
     if (raw::failed(free)) return free;
+    if (raw::failed(trial)) pager().unmap(address, length);
     flags = (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
   }
+  if (raw::failed(trial)) return trial;
   if (int error = pager().surrender(address, length); error < 0) return error;
   return raw::mmap(address, length, protection, flags, descriptor, offset);
 }
@@ -84,16 +94,15 @@ std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protecti
   return error != 0 ? error : static_cast<std::intptr_t>(start);
 }
 
-// A hint in the window is honoured where the place is free, as the kernel does.
-std::intptr_t map_far(std::uintptr_t hint, std::size_t length, int protection, int flags) {
-  InsideRuntime inside;
-  int extra = flags & ~kKindFlags;
+// A hint in the window is honoured where the place is free, as the kernel does; for mappings of every kind, since to
+// the kernel alone the whole window is in use. 0: it cannot be.
+std::intptr_t map_at_hint(std::uintptr_t hint, std::size_t length, int protection, int flags, int descriptor,
+                          off_t offset) {
   hint = page_ceil(hint);
-  if (hint >= edges().start && hint < edges().end && page_ceil(length) <= edges().end - hint) {
-    std::intptr_t there = pager().map_at(hint, page_ceil(length), protection, extra, true);
-    if (!raw::failed(there)) return there;
-  }
-  return pager().map(page_ceil(length), kPageSize, protection, extra);
+  length = page_ceil(length);
+  if (!pager().contains(hint) || length > edges().end - hint || (flags & (MAP_32BIT | MAP_GROWSDOWN)) != 0) return 0;
+  std::intptr_t there = map_inside(hint, length, protection, flags | MAP_FIXED_NOREPLACE, descriptor, offset);
+  return raw::failed(there) ? 0 : there;
 }
 
 }  // namespace
@@ -104,11 +113,15 @@ std::intptr_t map(std::uintptr_t address, std::size_t length, int protection, in
   bool odd_request = length == 0 || page_ceil(length) < length || page_ceil(length) > kTaskEnd;
   if (!odd_request && is_fixed(flags) && page_floor(address) == address && pager().overlaps(address, length))
     return map_fixed(address, length, protection, flags, descriptor, offset);
+  if (!odd_request && !is_fixed(flags) && address != 0)
+    if (std::intptr_t there = map_at_hint(address, length, protection, flags, descriptor, offset); there != 0)
+      return there;
   bool near_hint = address != 0 && length <= kNearHintBytes && !pager().contains(address);
   bool ours = is_private_anonymous(flags) && (flags & (MAP_32BIT | MAP_STACK)) == 0 && !is_fixed(flags) &&
               length >= kPageSize && !odd_request && !near_hint;
-  if (ours) return map_far(address, length, protection, flags);
-  return map_outside(address, length, protection, flags, descriptor, offset);
+  if (!ours) return map_outside(address, length, protection, flags, descriptor, offset);
+  InsideRuntime inside;
+  return pager().map(page_ceil(length), kPageSize, protection, flags & ~kKindFlags);
 }
 
 int unmap(std::uintptr_t address, std::size_t length) {
@@ -126,7 +139,7 @@ int unmap(std::uintptr_t address, std::size_t length) {
 
 int protect(std::uintptr_t address, std::size_t length, int protection) {
   bool plain = page_floor(address) == address && length != 0 && is_user_range(address, page_ceil(length)) &&
-               (protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) == 0;
+               (protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC | kProtSem)) == 0;
   if (!plain || !pager().overlaps(address, length)) return raw::mprotect(address, length, protection);
   return for_pieces(edges(), address, page_ceil(length),
                     [protection](std::uintptr_t at, std::size_t bytes, bool in_window) {
@@ -140,7 +153,7 @@ int advise(std::uintptr_t address, std::size_t length, int advice) {
   bool plain = page_floor(address) == address && length != 0 && is_user_range(address, page_ceil(length));
   if (!plain || !pager().overlaps(address, length)) return raw::madvise(address, length, advice);
   // An advice that does not exist is refused before the range is looked at, by asking about nothing.
-  if (advice < 0 || advice > MADV_COLLAPSE)
+  if (advice != MADV_DONTNEED && advice != MADV_FREE)
     if (int error = raw::madvise(page_floor(address), 0, advice); error != 0) return error;
   bool holes = false;  // the kernel goes on after a hole, and says ENOMEM at the end
   int error =
@@ -164,36 +177,61 @@ int core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
   });
 }
 
-std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
-                    std::uintptr_t new_address) {
-  const bool to_fixed = (flags & MREMAP_FIXED) != 0;
-  const std::size_t least = old_length == 0 ? 1 : old_length;
-  const bool from_window = pager().contains(address);
-  const bool target_touches = to_fixed && pager().overlaps(new_address, new_length == 0 ? 1 : new_length);
-  const bool straddles = page_floor(address) == address && is_user_range(address, page_ceil(least)) &&
-                         pager().overlaps(address, least) &&
-                         (!from_window || !pager().contains(address + page_ceil(least) - 1));
-  if (straddles) return -EFAULT;  // one mapping never crosses the edge
-  if (from_window && (!to_fixed || target_touches)) {
+namespace {
+
+// The range that the kernel's mlock family means: whole pages around it.
+bool aligned_range(std::uintptr_t* address, std::size_t* length) {
+  *length = page_ceil(*length + (*address - page_floor(*address)));
+  *address = page_floor(*address);
+  return *length != 0 && is_user_range(*address, *length);
+}
+
+}  // namespace
+
+int lock(std::uintptr_t address, std::size_t length, int flags) {
+  std::uintptr_t start = address;
+  std::size_t bytes = length;
+  if ((flags & ~MLOCK_ONFAULT) != 0 || !aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
+    return static_cast<int>(
+        raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
+  return for_pieces(edges(), start, bytes, [flags](std::uintptr_t at, std::size_t part, bool in_window) {
     InsideRuntime inside;
-    return pager().remap(address, old_length, new_length, flags, new_address);
-  }
-  if (from_window) return move_out_of_window(address, old_length, new_length, flags, new_address);
-  if (target_touches) {
-    bool valid = page_floor(address) == address && page_floor(new_address) == new_address && new_length != 0 &&
-                 (flags & MREMAP_MAYMOVE) != 0 && pager().contains(new_address) &&
-                 pager().contains(new_address + page_ceil(new_length) - 1);
-    if (!valid) return -EINVAL;
+    if (in_window) return pager().lock(at, part, flags);
+    return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(at), static_cast<long>(part), flags));
+  });
+}
+
+int unlock(std::uintptr_t address, std::size_t length) {
+  std::uintptr_t start = address;
+  std::size_t bytes = length;
+  if (!aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
+    return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(address), static_cast<long>(length)));
+  return for_pieces(edges(), start, bytes, [](std::uintptr_t at, std::size_t part, bool in_window) {
     InsideRuntime inside;
-    if (int error = pager().surrender(new_address, page_ceil(new_length)); error < 0) return error;
-    std::intptr_t result = raw::mremap(address, old_length, new_length, flags, new_address);
-    if (raw::failed(result)) pager().unmap(new_address, page_ceil(new_length));
-    return result;
-  }
-  std::intptr_t result = raw::mremap(address, old_length, new_length, flags, new_address);
-  if (!raw::failed(result) && old_length != 0)
-    left_local::moved(address, old_length, static_cast<std::uintptr_t>(result), new_length);
-  return result;
+    if (in_window) return pager().unlock(at, part);
+    return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(at), static_cast<long>(part)));
+  });
+}
+
+int sync(std::uintptr_t address, std::size_t length, int flags) {
+  bool plain = page_floor(address) == address && length != 0 && is_user_range(address, page_ceil(length));
+  // Nothing can be wrong with the flags beyond this, which asks about no memory.
+  if (int error = static_cast<int>(raw::call(SYS_msync, static_cast<long>(page_floor(address)), 0, flags)); error != 0)
+    return error;
+  if (!plain || !pager().overlaps(address, length))
+    return static_cast<int>(raw::call(SYS_msync, static_cast<long>(address), static_cast<long>(length), flags));
+  bool holes = false;  // the kernel goes on after one
+  int error =
+      for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
+        InsideRuntime inside;
+        int result = in_window ? pager().sync(at, bytes, flags)
+                               : static_cast<int>(raw::call(SYS_msync, static_cast<long>(at),
+                                                            static_cast<long>(bytes), flags));
+        if (result != -ENOMEM) return result;
+        holes = true;
+        return 0;
+      });
+  return error == 0 && holes ? -ENOMEM : error;
 }
 
 }  // namespace hinterland::mappings

@@ -17,6 +17,9 @@ int unmap(std::uintptr_t address, std::size_t length);
 int protect(std::uintptr_t address, std::size_t length, int protection);
 int advise(std::uintptr_t address, std::size_t length, int advice);
 int core(std::uintptr_t address, std::size_t length, unsigned char* vector);
+int lock(std::uintptr_t address, std::size_t length, int flags);  // mlock2; mlock is the one without flags
+int unlock(std::uintptr_t address, std::size_t length);
+int sync(std::uintptr_t address, std::size_t length, int flags);
 std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                     std::uintptr_t new_address);
 

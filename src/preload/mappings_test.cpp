@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "base/inside.hpp"
 #include "base/stats.hpp"
 #include "base/units.hpp"
 #include "paging/pager.hpp"
-#include "preload/move_out.hpp"
 #include "preload/raw.hpp"
 #include "preload/testing/local_pager.hpp"
 
@@ -22,6 +22,21 @@ namespace {
 
 constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+
+// The protection of the mapping at an address, as /proc/self/maps says; -1 when there is none.
+int protection_at(std::uintptr_t address) {
+  std::FILE* maps = std::fopen("/proc/self/maps", "r");
+  int found = -1;
+  for (char line[512]; maps != nullptr && found < 0 && std::fgets(line, sizeof line, maps) != nullptr;) {
+    unsigned long start, end;
+    char read, write, execute;
+    if (std::sscanf(line, "%lx-%lx %c%c%c", &start, &end, &read, &write, &execute) != 5) continue;
+    if (start <= address && address < end)
+      found = (read == 'r' ? PROT_READ : 0) | (write == 'w' ? PROT_WRITE : 0) | (execute == 'x' ? PROT_EXEC : 0);
+  }
+  if (maps != nullptr) std::fclose(maps);
+  return found;
+}
 
 class Mappings : public testing::Test {
  protected:

@@ -172,6 +172,22 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   return moved;
 }
 
+std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                              std::uintptr_t new_address, void (*came)(std::uintptr_t, std::size_t)) {
+  LockGuard guard(impl_->mutex);
+  old_length = page_ceil(old_length);
+  new_length = page_ceil(new_length);
+  const std::size_t source = std::max(old_length, kPageSize);
+  if (page_floor(address) == address && impl_->prefix(address, address + source) == 0) return -EFAULT;
+  std::intptr_t moved = raw::mremap(address, old_length, new_length, flags, new_address);
+  if (raw::failed(moved)) return moved;
+  came(new_address, new_length);
+  if ((flags & MREMAP_DONTUNMAP) != 0 || old_length == 0) return moved;
+  raw::mmap(address, old_length, PROT_NONE, kReserve | MAP_FIXED);
+  impl_->remove(address, address + old_length);
+  return moved;
+}
+
 int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
   LockGuard guard(impl_->mutex);
   bool holes = false;
@@ -194,6 +210,27 @@ int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vecto
   if (impl_->prefix(address, address + page_ceil(length)) < page_ceil(length)) return -ENOMEM;
   return raw::mincore(address, length, vector);
 }
+
+int Pager::sync(std::uintptr_t address, std::size_t length, int flags) {
+  LockGuard guard(impl_->mutex);
+  std::size_t there = impl_->prefix(address, address + length);
+  int result = there == 0 ? 0 : static_cast<int>(raw::call(SYS_msync, static_cast<long>(address),
+                                                           static_cast<long>(there), flags));
+  return result == 0 && there != length ? -ENOMEM : result;
+}
+
+int Pager::lock(std::uintptr_t address, std::size_t length, int flags) {
+  LockGuard guard(impl_->mutex);
+  if (impl_->prefix(address, address + length) != length) return -ENOMEM;
+  return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
+}
+int Pager::unlock(std::uintptr_t address, std::size_t length) {
+  LockGuard guard(impl_->mutex);
+  if (impl_->prefix(address, address + length) != length) return -ENOMEM;
+  return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(address), static_cast<long>(length)));
+}
+int Pager::lock_all(int flags) { return static_cast<int>(raw::call(SYS_mlockall, flags | MCL_ONFAULT)); }
+int Pager::unlock_all() { return static_cast<int>(raw::call(SYS_munlockall)); }
 
 void Pager::decommit(std::uintptr_t address, std::size_t length) {
   raw::madvise(address, length, MADV_DONTNEED);

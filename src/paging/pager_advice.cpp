@@ -1,0 +1,187 @@
+// What a program says about its mappings: madvise, mlock, mincore, msync on ranges of the window.
+//
+// As the kernel does: a range is gone through from its start, a hole is passed over (and is ENOMEM at the end) or ends
+// the call, the first refusal ends it.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "paging/pager_impl.hpp"
+#include "paging/reservation.hpp"
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24  // Linux 5.18
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102  // Linux 6.13
+#define MADV_GUARD_REMOVE 103
+#endif
+
+namespace hinterland {
+namespace {
+
+struct Effect {
+  int advice, added, removed;
+};
+constexpr Effect kEffects[] = {
+    {MADV_DONTFORK, kDontFork, 0},   {MADV_DOFORK, 0, kDontFork},
+    {MADV_WIPEONFORK, kWipeOnFork, 0}, {MADV_KEEPONFORK, 0, kWipeOnFork},
+    {MADV_DONTDUMP, kDontDump, 0},   {MADV_DODUMP, 0, kDontDump},
+    {MADV_HUGEPAGE, kHuge, kNoHuge}, {MADV_NOHUGEPAGE, kNoHuge, kHuge},
+};
+
+int raw_advise(const Region& piece, int advice) {
+  return raw_madvise(reinterpret_cast<void*>(piece.start), piece.length(), advice) == 0 ? 0 : -errno;
+}
+int raw_lock(std::uintptr_t address, std::size_t length, int flags) {
+  return syscall(SYS_mlock2, address, length, flags) == 0 ? 0 : -errno;
+}
+int raw_unlock(std::uintptr_t address, std::size_t length) {
+  return syscall(SYS_munlock, address, length) == 0 ? 0 : -errno;
+}
+
+}  // namespace
+
+int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE) return impl_->populate(address, length, advice);
+  std::size_t covered = 0;
+  for (const Region& piece : impl_->pieces(address, length)) {
+    if (int error = impl_->advise_piece(piece, advice); error != 0) return error;
+    covered += piece.length();
+  }
+  return covered == length ? 0 : -ENOMEM;
+}
+
+int Pager::Impl::advise_piece(const Region& piece, int advice) {
+  if (!piece.surrendered) {
+    const bool managed = core.managed.load(), locked = (piece.attributes & kLocked) != 0;
+    switch (advice) {
+      case MADV_DONTNEED:
+      case MADV_FREE:
+        if (locked) return -EINVAL;
+        [[fallthrough]];
+      case MADV_DONTNEED_LOCKED:
+        if (!managed) break;
+        drop(piece.start, piece.length());
+        return 0;
+      case MADV_WILLNEED:  // wishes; the budget decides
+        if (managed) return 0;
+        break;
+      case MADV_COLD:
+      case MADV_PAGEOUT:
+        if (managed) return locked ? -EINVAL : 0;
+        break;
+      case MADV_GUARD_INSTALL:  // read-ahead would undo it; as kernels that do not have it
+      case MADV_GUARD_REMOVE:
+        return -EINVAL;
+      default:
+        break;
+    }
+  }
+  if (int error = raw_advise(piece, advice); error != 0) return error;
+  for (const Effect& effect : kEffects)
+    if (effect.advice == advice) regions.mark(piece.start, piece.end, effect.added, effect.removed);
+  return 0;
+}
+
+// Brings nothing in once paging has begun, because the budget decides; but a protection that forbids it is refused.
+int Pager::Impl::populate(std::uintptr_t address, std::size_t length, int advice) {
+  const int needed = advice == MADV_POPULATE_READ ? PROT_READ : PROT_WRITE;
+  std::uintptr_t reached = address;
+  for (const Region& piece : pieces(address, length)) {
+    if (piece.start != reached) return -ENOMEM;
+    reached = piece.end;
+    if (piece.surrendered || !core.managed.load()) {
+      if (int error = raw_advise(piece, advice); error != 0) return error;
+    } else if ((piece.protection & needed) == 0) {
+      return -EINVAL;
+    }
+  }
+  return reached == address + length ? 0 : -ENOMEM;
+}
+
+void Pager::Impl::apply(const Region& region) {
+  for (const Effect& effect : kEffects)
+    if ((region.attributes & effect.added) != 0) raw_advise(region, effect.advice);
+  if ((region.attributes & kLocked) == 0) return;
+  set_locked(region.start, region.length(), region.attributes & (kLocked | kLockedOnFault));
+  if (raw_lock(region.start, region.length(), MLOCK_ONFAULT) == 0 && (region.attributes & kLockedOnFault) == 0)
+    raw_lock(region.start, region.length(), 0);  // brings it in; where that fails the mapping stands, as with mmap
+}
+
+// The books only. Pages that leave the lock are in the policy's lists already, or come back with their next arrival.
+void Pager::Impl::set_locked(std::uintptr_t address, std::size_t length, int attributes) {
+  regions.mark(address, address + length, attributes, (kLocked | kLockedOnFault) & ~attributes);
+  core.pinned.set(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
+                  (attributes & kLocked) != 0);
+}
+
+int Pager::lock(std::uintptr_t address, std::size_t length, int flags) {
+  LockGuard guard(impl_->map_mutex);
+  std::size_t covered = impl_->covered_prefix(address, length);
+  if (covered == 0) return -ENOMEM;
+  // First without bringing anything in: a refusal then is about limits.
+  if (int error = raw_lock(address, covered, MLOCK_ONFAULT); error != 0) return error;
+  impl_->set_locked(address, covered, (flags & MLOCK_ONFAULT) != 0 ? kLocked | kLockedOnFault : kLocked);
+  if (covered != length) return -ENOMEM;
+  return (flags & MLOCK_ONFAULT) != 0 ? 0 : raw_lock(address, length, 0);
+}
+
+int Pager::unlock(std::uintptr_t address, std::size_t length) {
+  LockGuard guard(impl_->map_mutex);
+  std::size_t covered = impl_->covered_prefix(address, length);
+  if (covered == 0) return -ENOMEM;
+  if (int error = raw_unlock(address, covered); error != 0) return error;
+  impl_->set_locked(address, covered, 0);
+  return covered == length ? 0 : -ENOMEM;
+}
+
+int Pager::lock_all(int flags) {
+  LockGuard guard(impl_->map_mutex);
+  if (syscall(SYS_mlockall, flags | MCL_ONFAULT) != 0) return -errno;
+  const int attributes = kLocked | kLockedOnFault;
+  if ((flags & MCL_CURRENT) != 0)
+    for (const Region& region : impl_->pieces(base_, bytes_))
+      impl_->set_locked(region.start, region.length(), attributes);
+  impl_->attributes_of_new = (flags & MCL_FUTURE) != 0 ? attributes : 0;
+  return 0;
+}
+
+int Pager::unlock_all() {
+  LockGuard guard(impl_->map_mutex);
+  if (syscall(SYS_munlockall) != 0) return -errno;
+  for (const Region& region : impl_->pieces(base_, bytes_)) impl_->set_locked(region.start, region.length(), 0);
+  impl_->attributes_of_new = 0;
+  return 0;
+}
+
+int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  if (impl_->covered_prefix(address, length) != length) return -ENOMEM;
+  if (syscall(SYS_mincore, address, length, vector) != 0) return -errno;
+  if (!impl_->core.managed.load()) return 0;
+  for (std::size_t i = 0; i < length >> kPageShift; ++i) {
+    PageState state =
+        impl_->core.pages[impl_->core.window.index_of(address) + static_cast<std::uint32_t>(i)].load().state();
+    if (state != PageState::untouched && state != PageState::lost) vector[i] = 1;
+  }
+  return 0;
+}
+
+int Pager::sync(std::uintptr_t address, std::size_t length, int flags) {
+  length = page_ceil(length);
+  LockGuard guard(impl_->map_mutex);
+  std::size_t covered = 0;
+  for (const Region& piece : impl_->pieces(address, length)) {
+    if (syscall(SYS_msync, piece.start, piece.length(), flags) != 0) return -errno;
+    covered += piece.length();
+  }
+  return covered == length ? 0 : -ENOMEM;
+}
+
+}  // namespace hinterland
