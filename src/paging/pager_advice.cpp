@@ -66,8 +66,9 @@ int Pager::Impl::advise_piece(const Region& piece, int advice) {
         [[fallthrough]];
       case MADV_DONTNEED_LOCKED:
         if (!managed) break;
+        if (locked) raw_unlock(piece.start, piece.length());  // for as long as it takes: else nothing can be dropped
         drop(piece.start, piece.length());
-        return 0;
+        return locked ? raw_lock(piece.start, piece.length(), MLOCK_ONFAULT) : 0;
       case MADV_WILLNEED:  // wishes; the budget decides
         if (managed) return 0;
         break;
@@ -162,8 +163,9 @@ int Pager::unlock_all() {
 int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
   length = page_ceil(length);
   LockGuard guard(impl_->map_mutex);
-  if (impl_->covered_prefix(address, length) != length) return -ENOMEM;
-  if (syscall(SYS_mincore, address, length, vector) != 0) return -errno;
+  std::size_t covered = impl_->covered_prefix(address, length);
+  if (covered != 0 && syscall(SYS_mincore, address, covered, vector) != 0) return -errno;
+  if (covered != length) return -ENOMEM;
   if (!impl_->core.managed.load()) return 0;
   for (std::size_t i = 0; i < length >> kPageShift; ++i) {
     PageState state =

@@ -2,7 +2,10 @@
 // which are never overwritten in place and are counted; it needs a fault descriptor, registrations, channels and
 // threads of its own before any far page is touched. (Earlier systems' children read zeros: FACTS.md 4.)
 #include <alloca.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -18,6 +21,16 @@ __attribute__((noinline)) void touch_stack_below() {
   constexpr std::size_t kBytes = 64 * kKiB;
   auto* below = static_cast<volatile char*>(alloca(kBytes));
   for (std::size_t at = 0; at < kBytes; at += kPageSize) below[at] = 0;
+}
+
+// Whether there is a mapping at every address.
+bool is_mapped(std::uintptr_t address, std::size_t length) {
+  std::array<unsigned char, 1024> ignored;
+  for (std::size_t at = 0; at < length; at += bytes_of_pages(ignored.size())) {
+    std::size_t bytes = std::min(length - at, bytes_of_pages(ignored.size()));
+    if (syscall(SYS_mincore, address + at, bytes, ignored.data()) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -94,13 +107,20 @@ Status Pager::Impl::resume_in_child() {
 void Pager::Impl::leave_out_what_is_not_inherited() {
   std::vector<Region> all = pieces(core.window.base(), core.window.bytes());
   for (const Region& region : all) {
-    if ((region.attributes & kDontFork) != 0) {
-      if (int error = unmap(region.start, region.length()); error != 0)
-        log::warning("addresses that a forked child does not inherit cannot be reserved (%d)", -error);
-    } else if ((region.attributes & kWipeOnFork) != 0) {
+    if ((region.attributes & kDontFork) != 0)
+      reserve_what_stayed_behind(region.start, region.length());
+    else if ((region.attributes & kWipeOnFork) != 0)
       forget(region.start, region.length());
-    }
+    else if (region.surrendered && !is_mapped(region.start, region.length()))
+      // Advised before it came here: only the kernel knows which part stayed behind.
+      for (std::uintptr_t page = region.start; page < region.end; page += kPageSize)
+        if (!is_mapped(page, kPageSize)) reserve_what_stayed_behind(page, kPageSize);
   }
+}
+
+void Pager::Impl::reserve_what_stayed_behind(std::uintptr_t address, std::size_t length) {
+  if (int error = unmap(address, length); error != 0)
+    log::warning("addresses that a forked child does not inherit cannot be reserved (%d)", -error);
 }
 
 Status Pager::Impl::resume_paging_in_child() {

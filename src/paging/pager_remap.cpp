@@ -47,10 +47,10 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   Impl& parts = *impl_;
   LockGuard guard(parts.map_mutex);
   if (new_length > bytes_) return new_length > kTaskEnd ? -EINVAL : -ENOMEM;
-  if (old_length > bytes_) return -EINVAL;
   if (fixed && !parts.core.window.contains(new_address, new_length)) return -ENOMEM;
   const Region* region = parts.regions.find(address);
   if (region == nullptr) return -EFAULT;
+  if (old_length > bytes_) return -EINVAL;
   if (fixed && old_length == new_length) return parts.move_pieces(address, old_length, flags, new_address);
   if (!fixed && !keep_old && new_length <= old_length) {
     // Shrinking in place only unmaps the rest: there may be holes, and mappings of other kinds.
@@ -205,9 +205,9 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   if (int error = check_arguments(address, old_length, new_length, flags, new_address); error != 0) return error;
   Impl& parts = *impl_;
   LockGuard guard(parts.map_mutex);
-  if (old_length > bytes_) return -EINVAL;
   const Region* region = parts.regions.find(address);
   if (region == nullptr) return -EFAULT;
+  if (old_length > bytes_) return -EINVAL;
   const bool moves_only = old_length == new_length;
   if (!moves_only) {
     if (old_length == 0 && !region->surrendered) return -EINVAL;

@@ -27,8 +27,13 @@ bool is_private_anonymous(int flags) {
   return (flags & MAP_TYPE) == MAP_PRIVATE && (flags & MAP_ANONYMOUS) != 0 &&
          (flags & (MAP_HUGETLB | MAP_GROWSDOWN)) == 0;
 }
+// Whole pages; a length that wraps around when it is rounded up is none.
 bool is_user_range(std::uintptr_t address, std::size_t length) {
   return length <= kTaskEnd && address <= kTaskEnd - length;
+}
+bool is_plain_range(std::uintptr_t address, std::size_t length) {
+  return page_floor(address) == address && length != 0 && page_ceil(length) >= length &&
+         is_user_range(address, page_ceil(length));
 }
 
 std::intptr_t map_outside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
@@ -80,8 +85,22 @@ std::intptr_t map_inside(std::uintptr_t address, std::size_t length, int protect
   return pager().map_at(address, length, protection, flags & ~kKindFlags, (flags & MAP_FIXED_NOREPLACE) != 0);
 }
 
+// The kernel takes MAP_FIXED_NOREPLACE for one of the flags that a file system must know.
+int refuse_validated(std::uintptr_t address, std::size_t length) {
+  InsideRuntime inside;
+  std::intptr_t free = pager().map_at(address, length, PROT_NONE, MAP_NORESERVE, true);
+  if (raw::failed(free)) return static_cast<int>(free);
+  pager().unmap(address, length);
+  return -EOPNOTSUPP;
+}
+
 std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
                         off_t offset) {
+  if ((flags & (MAP_TYPE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE)) == (MAP_SHARED_VALIDATE | MAP_FIXED_NOREPLACE) &&
+      pager().contains(address) && is_user_range(address, page_ceil(length)) &&
+      pager().contains(address + page_ceil(length) - 1))
+    if (int error = refuse_validated(address, page_ceil(length)); error != -EOPNOTSUPP || descriptor >= 0)
+      return error;
   length = page_ceil(length);
   if (!is_user_range(address, length)) return -ENOMEM;
   const std::uintptr_t start = address;
@@ -98,7 +117,7 @@ std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protecti
 // the kernel alone the whole window is in use. 0: it cannot be.
 std::intptr_t map_at_hint(std::uintptr_t hint, std::size_t length, int protection, int flags, int descriptor,
                           off_t offset) {
-  hint = page_ceil(hint);
+  hint = page_floor(hint);
   length = page_ceil(length);
   if (!pager().contains(hint) || length > edges().end - hint || (flags & (MAP_32BIT | MAP_GROWSDOWN)) != 0) return 0;
   std::intptr_t there = map_inside(hint, length, protection, flags | MAP_FIXED_NOREPLACE, descriptor, offset);
@@ -125,7 +144,7 @@ std::intptr_t map(std::uintptr_t address, std::size_t length, int protection, in
 }
 
 int unmap(std::uintptr_t address, std::size_t length) {
-  if (page_floor(address) != address || length == 0 || !is_user_range(address, page_ceil(length))) return -EINVAL;
+  if (!is_plain_range(address, length)) return -EINVAL;
   return for_pieces(edges(), address, page_ceil(length), [](std::uintptr_t at, std::size_t bytes, bool in_window) {
     if (in_window) {
       InsideRuntime inside;
@@ -137,8 +156,27 @@ int unmap(std::uintptr_t address, std::size_t length) {
   });
 }
 
+namespace {
+
+// Nothing in the window grows by itself: what mprotect(PROT_GROWSDOWN or PROT_GROWSUP) says depends only on whether
+// there is a mapping.
+int protect_growing(std::uintptr_t address, std::size_t length, int protection) {
+  InsideRuntime inside;
+  unsigned char ignored;
+  if ((protection & PROT_GROWSUP) != 0) length = kPageSize;
+  for (std::uintptr_t at = address, end = address + length; at < end; at += kPageSize)
+    if (pager().core(at, kPageSize, &ignored) == 0) return -EINVAL;
+  return -ENOMEM;
+}
+
+}  // namespace
+
 int protect(std::uintptr_t address, std::size_t length, int protection) {
-  bool plain = page_floor(address) == address && length != 0 && is_user_range(address, page_ceil(length)) &&
+  const int growing = protection & (PROT_GROWSDOWN | PROT_GROWSUP);
+  if (growing != 0 && growing != (PROT_GROWSDOWN | PROT_GROWSUP) && is_plain_range(address, length) &&
+      pager().contains(address) && pager().contains(address + page_ceil(length) - 1))
+    return protect_growing(address, page_ceil(length), protection);
+  bool plain = is_plain_range(address, length) &&
                (protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC | kProtSem)) == 0;
   if (!plain || !pager().overlaps(address, length)) return raw::mprotect(address, length, protection);
   return for_pieces(edges(), address, page_ceil(length),
@@ -150,7 +188,7 @@ int protect(std::uintptr_t address, std::size_t length, int protection) {
 }
 
 int advise(std::uintptr_t address, std::size_t length, int advice) {
-  bool plain = page_floor(address) == address && length != 0 && is_user_range(address, page_ceil(length));
+  bool plain = is_plain_range(address, length);
   if (!plain || !pager().overlaps(address, length)) return raw::madvise(address, length, advice);
   // An advice that does not exist is refused before the range is looked at, by asking about nothing.
   if (advice != MADV_DONTNEED && advice != MADV_FREE)
@@ -168,7 +206,7 @@ int advise(std::uintptr_t address, std::size_t length, int advice) {
 }
 
 int core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
-  bool plain = page_floor(address) == address && length != 0 && is_user_range(address, page_ceil(length));
+  bool plain = is_plain_range(address, length);
   if (!plain || !pager().overlaps(address, length)) return raw::mincore(address, length, vector);
   return for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
     unsigned char* out = vector + ((at - address) >> kPageShift);
@@ -214,7 +252,7 @@ int unlock(std::uintptr_t address, std::size_t length) {
 }
 
 int sync(std::uintptr_t address, std::size_t length, int flags) {
-  bool plain = page_floor(address) == address && length != 0 && is_user_range(address, page_ceil(length));
+  bool plain = is_plain_range(address, length);
   // Nothing can be wrong with the flags beyond this, which asks about no memory.
   if (int error = static_cast<int>(raw::call(SYS_msync, static_cast<long>(page_floor(address)), 0, flags)); error != 0)
     return error;

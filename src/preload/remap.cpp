@@ -19,6 +19,8 @@
 namespace hinterland::mappings {
 namespace {
 
+constexpr std::size_t kUserBytes = std::size_t{1} << 47;
+
 struct Request {
   std::uintptr_t address;
   std::size_t old_length, new_length;  // whole pages
@@ -103,7 +105,7 @@ std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t 
   }
   const std::size_t least = old_length == 0 ? 1 : old_length;
   const bool reaches_in = page_floor(address) == address && page_ceil(least) >= least &&
-                          address + page_ceil(least) > address && pager().overlaps(address, least);
+                          page_ceil(least) <= kUserBytes && pager().overlaps(address, least);
   if (reaches_in) return -EFAULT;  // one mapping never crosses the edge
   if (target_touches) return into_window({address, page_ceil(old_length), page_ceil(new_length), flags, new_address});
   std::intptr_t result = raw::mremap(address, old_length, new_length, flags, new_address);

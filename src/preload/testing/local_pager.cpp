@@ -207,8 +207,9 @@ int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
 
 int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
   LockGuard guard(impl_->mutex);
-  if (impl_->prefix(address, address + page_ceil(length)) < page_ceil(length)) return -ENOMEM;
-  return raw::mincore(address, length, vector);
+  std::size_t there = impl_->prefix(address, address + page_ceil(length));
+  int result = there == 0 ? 0 : raw::mincore(address, there, vector);
+  return result == 0 && there < page_ceil(length) ? -ENOMEM : result;
 }
 
 int Pager::sync(std::uintptr_t address, std::size_t length, int flags) {

@@ -50,6 +50,12 @@ int draw_protection(struct Lane* lane) {
   return kinds[draw(lane, 8)];
 }
 
+void drop_away_if_in(struct Lane* lane, const void* address) {
+  if (!within(address, lane->away, lane->away_pages)) return;
+  CHECK(munmap(lane->away, (size_t)lane->away_pages * kPage) == 0);
+  lane->away = NULL;
+}
+
 void note_away(struct Lane* lane, void* address, unsigned pages) {
   if (address == MAP_FAILED || place(lane, address) != 1000) return;
   if (lane->away != NULL) CHECK(munmap(lane->away, (size_t)lane->away_pages * kPage) == 0);

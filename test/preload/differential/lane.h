@@ -15,11 +15,11 @@
 
 enum {
   kPage = 4096,
-  kInside = 48,  // pages
-  kOutside = 16,
+  kInside = 24,  // pages
+  kOutside = 12,
   kStride = 64,  // pages from one lane to the next, of either kind
-  kLanes = 128,
-  kCalls = 40,      // of a sequence
+  kLanes = 256,
+  kCalls = 30,      // of a sequence
   kFilePages = 16,  // of a lane's own file
   kPatternPages = 64,
 };
@@ -63,6 +63,8 @@ long place(const struct Lane* lane, const void* address);
 int draw_protection(struct Lane* lane);
 // A mapping came to lie where the kernel chose: it is the lane's away mapping now, and what was that goes.
 void note_away(struct Lane* lane, void* address, unsigned pages);
+// A hole in the away mapping would draw another lane's: after a call that may have made one, all of it goes.
+void drop_away_if_in(struct Lane* lane, const void* address);
 
 // --- record.c
 extern long g_traced;  // the sequence whose calls are printed, -1 for none

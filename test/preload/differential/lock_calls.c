@@ -5,7 +5,8 @@ void call_lock(struct Lane* lane) {
   struct Range range = draw_range(lane, 8);
   size_t length = (size_t)range.pages * kPage;
   if (chance(lane, 4)) length = chance(lane, 50) ? 0 : (size_t)-1 - draw(lane, 100);
-  char* at = range.at + (chance(lane, 10) ? draw(lane, kPage) : 0);
+  // Not in the away mapping, whose neighbours are anybody's.
+  char* at = range.at + (chance(lane, 10) && place(lane, range.at) < 200 ? draw(lane, kPage) : 0);
   switch (draw(lane, 6)) {
     case 0:
       RECORD(lane, "mlock", place(lane, range.at), range.pages, 0, mlock(at, length));

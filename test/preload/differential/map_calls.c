@@ -120,6 +120,7 @@ void call_unmap(struct Lane* lane) {
       length -= chance(lane, 20) ? draw(lane, kPage) : 0;
   }
   RECORD(lane, what, place(lane, range.at), range.pages, 0, munmap(range.at, length));
+  drop_away_if_in(lane, range.at);
 }
 
 void call_protect(struct Lane* lane) {

@@ -4,7 +4,9 @@
 
 static void done(struct Lane* lane, const char* what, struct Range from, long to, void* result, unsigned pages) {
   record(lane, what, place(lane, from.at), from.pages, to, place(lane, result), result == MAP_FAILED ? errno : 0);
+  struct Lane before = *lane;
   note_away(lane, result, pages);
+  if (lane->away == before.away) drop_away_if_in(lane, from.at);
 }
 
 static void shrink(struct Lane* lane) {
@@ -23,8 +25,17 @@ static void grow(struct Lane* lane, struct Range from) {
   done(lane, "mremap grow", from, more, result, more);
 }
 
+// When a part of a locked mapping is moved and kept, the kernel unlocks all of the mapping. (Linux 6.18.) We do not.
+static void unlock_pages(struct Lane* lane) {
+  for (unsigned page = 0; page < kInside; ++page) munlock(lane->inside + (size_t)page * kPage, kPage);
+  for (unsigned page = 0; page < kOutside; ++page) munlock(lane->outside + (size_t)page * kPage, kPage);
+  for (unsigned page = 0; lane->away != NULL && page < lane->away_pages; ++page)
+    munlock(lane->away + (size_t)page * kPage, kPage);
+}
+
 static void move(struct Lane* lane, struct Range from) {
   int keep = chance(lane, 25) ? MREMAP_DONTUNMAP : 0;
+  if (keep != 0) unlock_pages(lane);
   char* target = draw_target(lane, from.pages);
   void* result = mremap(from.at, (size_t)from.pages * kPage, (size_t)from.pages * kPage,
                         MREMAP_MAYMOVE | MREMAP_FIXED | keep, target);
@@ -39,10 +50,10 @@ static void move_and_resize(struct Lane* lane, struct Range from, unsigned pages
 }
 
 static void keep_old(struct Lane* lane, struct Range from) {
-  char* hint = chance(lane, 50) ? NULL : draw_target(lane, from.pages);
   size_t length = (size_t)from.pages * kPage;
-  void* result = mremap(from.at, length, length, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, hint);
-  done(lane, "mremap keep", from, hint != NULL ? place(lane, hint) : -5, result, from.pages);
+  unlock_pages(lane);
+  void* result = mremap(from.at, length, length, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+  done(lane, "mremap keep", from, 0, result, from.pages);
 }
 
 static void duplicate(struct Lane* lane) {
@@ -140,7 +151,7 @@ void call_remap_badly(struct Lane* lane) {
       result = mremap(from.at, length, (size_t)-1, MREMAP_MAYMOVE);
       break;
     case 11:
-      result = mremap(from.at, (size_t)1 << 60, length, fixed, target);
+      result = mremap(from.at, (size_t)1 << 60, length, MREMAP_MAYMOVE);
       break;
     case 12:
       result = mremap((void*)((uintptr_t)1 << 60), length, length, MREMAP_MAYMOVE);
@@ -150,5 +161,7 @@ void call_remap_badly(struct Lane* lane) {
   }
   record(lane, "mremap badly", place(lane, from.at), from.pages, which, place(lane, result),
          result == MAP_FAILED ? errno : 0);
+  struct Lane before = *lane;
   note_away(lane, result, from.pages);
+  if (lane->away == before.away) drop_away_if_in(lane, from.at);
 }
