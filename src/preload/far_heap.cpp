@@ -10,14 +10,22 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 
+#include "base/check.hpp"
 #include "base/inside.hpp"
 #include "base/mutex.hpp"
 #include "paging/pager.hpp"
+#include "paging/reservation.hpp"
 #include "preload/jemalloc.hpp"
 
 namespace hinterland::far_heap {
+
+std::uint8_t* g_chunks = nullptr;
+
 namespace {
+
+std::size_t chunk_of(std::uintptr_t address) { return (address - Pager::current()->window_base()) / kChunkBytes; }
 
 // jemalloc.h's extent_hooks_t (5.x). A null hook counts as one that refuses: extents are never unmapped (their
 // addresses are kept for later) and never purged otherwise than by decommit.
@@ -54,8 +62,12 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
                  unsigned) {
   if (address != nullptr) return nullptr;  // growing in place: only within retained memory
   InHook in_hook;
-  std::intptr_t result = Pager::current()->map(size, alignment, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  // Whole chunks, so that none holds a mapping of the program's as well.
+  const std::size_t chunks = (size + kChunkBytes - 1) / kChunkBytes;
+  std::intptr_t result = Pager::current()->map(chunks * kChunkBytes, std::max(alignment, kChunkBytes),
+                                               PROT_READ | PROT_WRITE, MAP_NORESERVE);
   if (result < 0 && result >= -4095) return nullptr;
+  std::memset(g_chunks + chunk_of(static_cast<std::uintptr_t>(result)), 1, chunks);
   *zero = true;
   *commit = true;
   return reinterpret_cast<void*>(result);
@@ -128,6 +140,8 @@ inline std::size_t at_least_16_byte_class(std::size_t size) { return size < 9 ? 
 }  // namespace
 
 void start() {
+  g_chunks = static_cast<std::uint8_t*>(reserve_zeroed(Pager::current()->window_bytes() / kChunkBytes + 1));
+  HL_CHECK(g_chunks != nullptr);  // a byte for two megabytes of what was just reserved
   cpu_set_t cpus;
   unsigned count = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<unsigned>(CPU_COUNT(&cpus)) : 1;
   g_arena_count = std::clamp(count * kArenasPerCpu, 4u, static_cast<unsigned>(kArenasMax));

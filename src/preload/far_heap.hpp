@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+
+#include "preload/state.hpp"
 
 namespace hinterland::far_heap {
 
@@ -24,6 +27,15 @@ void* allocate_aligned(std::size_t alignment, std::size_t size);
 void* resize(void* pointer, std::size_t size);
 void release(void* pointer);
 std::size_t usable_size(const void* pointer);
+
+// Whether a block in the window is this heap's; another allocator in the program may have mapped its memory there. The
+// heap has whole chunks of the window, and keeps them.
+inline constexpr std::size_t kChunkBytes = std::size_t{2} << 20;
+extern std::uint8_t* g_chunks;  // by chunk: 1 when it is the heap's
+inline bool owns(const void* pointer) {
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(pointer) - pager().window_base();
+  return offset < pager().window_bytes() && g_chunks[offset / kChunkBytes] != 0;
+}
 
 // Around a fork, before jemalloc's own handlers.
 void before_fork();

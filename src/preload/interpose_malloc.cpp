@@ -1,7 +1,8 @@
 // The malloc family as glibc has it, errors included.
 //
 // Three kinds of memory come back to free() and realloc(): local blocks and far blocks, each told by its address, and
-// foreign ones (glibc's own, from before us or from __libc_malloc), which are glibc's to free.
+// foreign ones (glibc's own, from __libc_malloc, or from the own calls of an allocator that the program is linked to),
+// which go to the next free() and realloc() in the lookup order, as they would without us.
 #include <gnu/libc-version.h>
 #include <malloc.h>
 
@@ -40,9 +41,7 @@ Source source_for(const void* caller) {
   return mode() == Mode::native ? Source::native : Source::local;
 }
 
-bool is_far(const void* pointer) {
-  return mode() == Mode::far && pager().contains(reinterpret_cast<std::uintptr_t>(pointer));
-}
+bool is_far(const void* pointer) { return mode() == Mode::far && far_heap::owns(pointer); }
 
 void* out_of_memory() {
   errno = ENOMEM;
@@ -98,12 +97,21 @@ std::size_t usable_size_of(void* pointer) {
   return next.get()(pointer);
 }
 
+// What the program would call without us: libc's, or those of an allocator that is linked to it.
+constinit Next<void(void*)> g_next_free("free");
+constinit Next<void*(void*, std::size_t)> g_next_realloc("realloc");
+
+void release_foreign(void* pointer) {
+  if (mode() == Mode::far) return g_next_free.get()(pointer);
+  __libc_free(pointer);
+}
+
 void release(void* pointer) {
   if (pointer == nullptr) return;
   if (is_far(pointer)) [[likely]]
     return far_heap::release(pointer);
   if (local_heap::owns(pointer)) return local_heap::release(pointer);
-  __libc_free(pointer);
+  release_foreign(pointer);
 }
 
 void* resize_local(void* pointer, std::size_t size, const void* caller) {
@@ -125,7 +133,8 @@ void* resize(void* pointer, std::size_t size, const void* caller) {
   if (is_far(pointer)) [[likely]]
     return far_heap::resize(pointer, size);
   if (local_heap::owns(pointer)) return resize_local(pointer, size, caller);
-  return __libc_realloc(pointer, size);  // glibc's block stays glibc's
+  // A foreign block stays with who made it.
+  return mode() == Mode::far ? g_next_realloc.get()(pointer, size) : __libc_realloc(pointer, size);
 }
 
 // As glibc's memalign: rounded up to a power of two; too large is EINVAL.

@@ -4,12 +4,14 @@
 compare.py LIBRARY PROGRAM [ARGUMENT...]
 
 HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FAR its device (mem:), and
-HINTERLAND_TEST_LOCAL its budget. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77 natively).
+HINTERLAND_TEST_LOCAL its budget. HINTERLAND_TEST_BESIDE is preloaded both times, before or after ours:
+`before LIBRARY` or `after LIBRARY`. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77 natively).
 """
 import os
 import subprocess
 import sys
 import tempfile
+import time
 
 
 def run(command, extra):
@@ -20,22 +22,33 @@ def run(command, extra):
     return done.returncode, done.stdout, done.stderr
 
 
+def left_after_a_while(folder):
+    """What stays there: helpers of the program's may end a moment after it."""
+    for _ in range(30):
+        if not os.listdir(folder):
+            break
+        time.sleep(0.1)
+    return os.listdir(folder)
+
+
 def main():
     library, command = sys.argv[1], sys.argv[2:]
     library = os.environ.get("HINTERLAND_TEST_LIBRARY", library)
-    native = run(command, {})
+    where, beside = (os.environ.get("HINTERLAND_TEST_BESIDE") or "after ").split(" ", 1)
+    native = run(command, {"LD_PRELOAD": beside} if beside else {})
+    libraries = " ".join([library, beside][::-1 if where == "before" else 1])
     if native[0] == 77:
         sys.stderr.buffer.write(native[2])
         return 77
     with tempfile.TemporaryDirectory() as statistics:
         preloaded = run(command, {
-            "LD_PRELOAD": library,
+            "LD_PRELOAD": libraries,
             "HINTERLAND_LOCAL": os.environ.get("HINTERLAND_TEST_LOCAL", "64M"),
             "HINTERLAND_FAR": os.environ.get("HINTERLAND_TEST_FAR", "mem:"),
             "HINTERLAND_STAT_DIR": statistics,
             "EXPECT_PRELOADED": "1",
         })
-        left_over = os.listdir(statistics)
+        left_over = left_after_a_while(statistics)
     if b"userfaultfd is not permitted" in preloaded[2]:
         sys.stderr.buffer.write(preloaded[2])
         return 77

@@ -1,0 +1,82 @@
+// mlock: locked pages are in memory at once and stay there, however short it is; what a program may do with them.
+#include "report.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { kPage = 4096, kLocked = 300, kOther = 6000 };
+
+static int resident(const char* memory, int pages) {
+  int pagemap = open("/proc/self/pagemap", O_RDONLY), found = 0;
+  for (int page = 0; page < pages; ++page) {
+    uint64_t entry = 0;
+    off_t offset = (off_t)(((uintptr_t)memory / kPage + (uintptr_t)page) * 8);
+    CHECK(pread(pagemap, &entry, 8, offset) == 8);
+    found += (int)(entry >> 63);
+  }
+  close(pagemap);
+  return found;
+}
+
+static void use_memory(void) {
+  char* other = mmap(NULL, (size_t)kOther * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(other != MAP_FAILED);
+  for (int round = 0; round < 3; ++round)
+    for (int page = 0; page < kOther; ++page) other[(size_t)page * kPage] = (char)(page + round);
+  for (int page = 0; page < kOther; ++page) CHECK(other[(size_t)page * kPage] == (char)(page + 2));
+  CHECK(munmap(other, (size_t)kOther * kPage) == 0);
+}
+
+int main(void) {
+  check_preloaded();
+  const size_t length = (size_t)kLocked * kPage;
+  char* memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int page = 0; page < kLocked; page += 2) memory[page * kPage] = 'a';
+  use_memory();
+  int locked_now = mlock(memory, length);
+  printf("mlock %d, resident %d\n", locked_now, resident(memory, kLocked));
+  use_memory();
+  printf("still %d, right %d\n", resident(memory, kLocked), memory[298 * kPage] == 'a' && memory[299 * kPage] == 0);
+  int dropped = madvise(memory, length, MADV_DONTNEED);
+  printf("DONTNEED %d errno %d\n", dropped, errno);
+  char* larger = mremap(memory, length, 2 * length, MREMAP_MAYMOVE);
+  CHECK(larger != MAP_FAILED);
+  use_memory();
+  printf("moved and grown: resident %d, right %d\n", resident(larger, 2 * kLocked), larger[298 * kPage] == 'a');
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {  // locks are not inherited
+    use_memory();
+    _exit(larger[298 * kPage] == 'a' && madvise(larger, length, MADV_DONTNEED) == 0 ? 0 : 1);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child);
+  printf("child %d\n", status);
+  int unlocked = munlock(larger, 2 * length);
+  printf("munlock %d, DONTNEED %d\n", unlocked, madvise(larger, length, MADV_DONTNEED));
+  void* small = malloc(100000);
+  memset(small, 3, 100000);
+  printf("mlockall %d\n", mlockall(MCL_CURRENT | MCL_FUTURE));
+  char* later = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(later, 5, length);
+  free(small);
+  for (int i = 0; i < 2000; ++i) {
+    size_t size = 5000 + (size_t)i * 37;
+    unsigned char* block = malloc(size);
+    memset(block, 0xa5, size);
+    free(block);
+    block = calloc(1, size);
+    for (size_t at = 0; at < size; ++at) CHECK(block[at] == 0);
+    free(block);
+  }
+  printf("later %d\n", resident(later, kLocked));
+  printf("munlockall %d\n", munlockall());
+  use_memory();
+  printf("right %d\n", later[5 * kPage] == 5);
+  char* locked = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
+  use_memory();
+  printf("MAP_LOCKED %d\n", resident(locked, kLocked));
+  return 0;
+}
