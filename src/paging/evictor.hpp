@@ -48,7 +48,7 @@ class Evictor {
   bool must_stay(PageWord word) const;
   std::size_t drop_without_frame(Victims victims);  // unmaps; returns pages freed
   Victims discarded_one_by_one(Victims victims);
-  std::size_t take_into_frames(Victims victims);    // how many of the first were taken (or let go)
+  std::size_t take_into_frames(Victims victims);  // how many of the first were taken (or let go)
   std::int64_t take_run(Victims run, FrameRun frames);
   bool take_by_copy(Victim& victim, std::uint32_t frame);
   bool refuse(Victim& victim);

@@ -76,7 +76,8 @@ class Pager {
   // mlock2 and munlock, page-aligned: locked pages come in and stay local, whatever the budget.
   int lock(std::uintptr_t address, std::size_t length, int flags);
   int unlock(std::uintptr_t address, std::size_t length);
-  // mlockall and munlockall. New mappings are locked on fault: the heap's extents are larger than what is used of them.
+  // mlockall and munlockall. New mappings are locked on fault: the heap's extents are larger than what is used of
+  // them.
   int lock_all(int flags);
   int unlock_all();
 

@@ -1,7 +1,7 @@
 // What a program says about its mappings: madvise, mlock, mincore, msync on ranges of the window.
 //
-// As the kernel does: a range is gone through from its start, a hole is passed over (and is ENOMEM at the end) or ends
-// the call, the first refusal ends it.
+// As the kernel does: a range is gone through from its start, a hole is passed over (and is ENOMEM at the end) or
+// ends the call, the first refusal ends it.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,10 +26,9 @@ struct Effect {
   int advice, added, removed;
 };
 constexpr Effect kEffects[] = {
-    {MADV_DONTFORK, kDontFork, 0},   {MADV_DOFORK, 0, kDontFork},
-    {MADV_WIPEONFORK, kWipeOnFork, 0}, {MADV_KEEPONFORK, 0, kWipeOnFork},
-    {MADV_DONTDUMP, kDontDump, 0},   {MADV_DODUMP, 0, kDontDump},
-    {MADV_HUGEPAGE, kHuge, kNoHuge}, {MADV_NOHUGEPAGE, kNoHuge, kHuge},
+    {MADV_DONTFORK, kDontFork, 0},     {MADV_DOFORK, 0, kDontFork},       {MADV_WIPEONFORK, kWipeOnFork, 0},
+    {MADV_KEEPONFORK, 0, kWipeOnFork}, {MADV_DONTDUMP, kDontDump, 0},     {MADV_DODUMP, 0, kDontDump},
+    {MADV_HUGEPAGE, kHuge, kNoHuge},   {MADV_NOHUGEPAGE, kNoHuge, kHuge},
 };
 
 int raw_advise(const Region& piece, int advice) {

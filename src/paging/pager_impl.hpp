@@ -84,7 +84,7 @@ struct Pager::Impl {
                              std::uintptr_t new_address);
   std::intptr_t move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                                 std::uintptr_t target);
-  void reclaim_hole(std::uintptr_t address, std::size_t length);
+  bool reclaim_hole(std::uintptr_t address, std::size_t length);
   std::intptr_t move_piece_out(const Region& piece, std::size_t new_length, int flags, std::uintptr_t target);
   bool can_grow(std::uintptr_t end, std::size_t more) const;
   void move_resident(PageRun run, std::uint32_t shift);

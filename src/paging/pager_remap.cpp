@@ -61,8 +61,7 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   }
   if (old_length == 0 && !region->surrendered) return -EINVAL;  // only shared mappings can be doubled
   if (address + std::min(old_length, new_length) > region->end) return -EFAULT;
-  if (region->surrendered)
-    return parts.move_foreign(address, old_length, new_length, flags, fixed ? new_address : 0);
+  if (region->surrendered) return parts.move_foreign(address, old_length, new_length, flags, fixed ? new_address : 0);
   return parts.resize(*region, address, old_length, new_length, flags, fixed ? new_address : 0);
 }
 
@@ -73,8 +72,7 @@ std::intptr_t Pager::Impl::resize(const Region& region, std::uintptr_t address, 
   old.start = address;
   old.end = address + std::min(old_length, new_length);
   const bool in_place = new_address == 0 && (flags & MREMAP_DONTUNMAP) == 0 && new_length > old_length &&
-                        address + old_length == region.end &&
-                        can_grow(address + old_length, new_length - old_length);
+                        address + old_length == region.end && can_grow(address + old_length, new_length - old_length);
   if (in_place) {
     std::intptr_t grown =
         place(address + old_length, new_length - old_length, old.protection, old.flags, old.attributes);
@@ -138,12 +136,7 @@ std::intptr_t Pager::Impl::move_foreign(std::uintptr_t address, std::size_t old_
 std::intptr_t Pager::Impl::move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length,
                                            int flags, std::uintptr_t target) {
   const int attributes = regions.find(address)->attributes;
-  // A hole in the window, even for a moment, would draw another thread's mapping. (EINVAL: before Linux 5.13.)
-  long moved = -1;
-  if (old_length == new_length)
-    moved = syscall(SYS_mremap, address, old_length, new_length, flags | MREMAP_DONTUNMAP, target);
-  if (moved < 0 && (old_length != new_length || errno == EINVAL))
-    moved = syscall(SYS_mremap, address, old_length, new_length, flags, target);
+  long moved = syscall(SYS_mremap, address, old_length, new_length, flags, target);
   if (moved < 0) {
     int error = -errno;
     reclaim_hole(target, new_length);
@@ -154,19 +147,23 @@ std::intptr_t Pager::Impl::move_foreign_to(std::uintptr_t address, std::size_t o
   regions.put({target, target + new_length, PROT_NONE, 0, true, attributes});
   if ((flags & MREMAP_DONTUNMAP) != 0) {
     set_locked(address, old_length, 0);
-  } else if (old_length != 0) {
-    if (int error = unmap(address, old_length); error != 0) return error;
+  } else if (old_length != 0 && !reclaim_hole(address, old_length)) {
+    // Another thread's mapping came to lie in the hole meanwhile: it stays, until the program unmaps it.
+    forget(address, old_length);
+    regions.put({address, address + old_length, PROT_NONE, 0, true});
   }
   return static_cast<std::intptr_t>(target);
 }
 
-// The kernel may have cleared the target before it refused: then the addresses become a reservation again.
-void Pager::Impl::reclaim_hole(std::uintptr_t address, std::size_t length) {
+// Addresses that the kernel has cleared, or may have cleared before it refused, become a reservation again. False
+// when there is something.
+bool Pager::Impl::reclaim_hole(std::uintptr_t address, std::size_t length) {
   constexpr int kOnlyHere = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-  if (raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kOnlyHere) == MAP_FAILED) return;
+  if (raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kOnlyHere) == MAP_FAILED) return false;
   regions.remove(address, address + length);
   forget(address, length);
   core.window.release(address, length);
+  return true;
 }
 
 std::intptr_t Pager::Impl::move_mapping(const Region& old, std::size_t new_length, int flags,

@@ -1,5 +1,5 @@
-// Pages that the program locked into memory (mlock): they are not chosen to leave. One bit a page, set and cleared under
-// the map lock, read by the evictors.
+// Pages that the program locked into memory (mlock): they are not chosen to leave. One bit a page, set and cleared
+// under the map lock, read by the evictors.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ class PinnedPages {
  public:
   Status create(std::uint32_t pages) {
     words_ = static_cast<std::atomic<std::uint64_t>*>(reserve_zeroed(pages / 8 + sizeof(std::uint64_t)));
-    if (words_ == nullptr) return std::unexpected(Error::make(ENOMEM, "no address space for the marks of locked pages"));
+    if (words_ == nullptr)
+      return std::unexpected(Error::make(ENOMEM, "no address space for the marks of locked pages"));
     return {};
   }
 
@@ -44,8 +45,9 @@ class PinnedPages {
     std::uint64_t after = pinned ? before | mask : before & ~mask;
     if (before == after) return;
     words_[index].store(after, std::memory_order_relaxed);  // the map lock makes it the only writer
-    count_.fetch_add(static_cast<std::uint64_t>(std::popcount(after)) - static_cast<std::uint64_t>(std::popcount(before)),
-                     std::memory_order_relaxed);
+    count_.fetch_add(
+        static_cast<std::uint64_t>(std::popcount(after)) - static_cast<std::uint64_t>(std::popcount(before)),
+        std::memory_order_relaxed);
   }
 
   std::atomic<std::uint64_t>* words_ = nullptr;

@@ -10,8 +10,8 @@
 
 namespace hinterland {
 
-// What a program asked for a mapping with madvise and mlock. The kernel keeps it with its mapping; kept here, too, for
-// when pages move into a new one, for forked children, and because locked memory stays local.
+// What a program asked for a mapping with madvise and mlock. The kernel keeps it with its mapping; kept here, too,
+// for when pages move into a new one, for forked children, and because locked memory stays local.
 enum RegionAttribute : int {
   kDontFork = 1,
   kWipeOnFork = 2,

@@ -28,8 +28,8 @@ void* resize(void* pointer, std::size_t size);
 void release(void* pointer);
 std::size_t usable_size(const void* pointer);
 
-// Whether a block in the window is this heap's; another allocator in the program may have mapped its memory there. The
-// heap has whole chunks of the window, and keeps them.
+// Whether a block in the window is this heap's; another allocator in the program may have mapped its memory there.
+// The heap has whole chunks of the window, and keeps them.
 inline constexpr std::size_t kChunkBytes = std::size_t{2} << 20;
 extern std::uint8_t* g_chunks;  // by chunk: 1 when it is the heap's
 inline bool owns(const void* pointer) {

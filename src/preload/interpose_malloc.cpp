@@ -1,8 +1,8 @@
 // The malloc family as glibc has it, errors included.
 //
 // Three kinds of memory come back to free() and realloc(): local blocks and far blocks, each told by its address, and
-// foreign ones (glibc's own, from __libc_malloc, or from the own calls of an allocator that the program is linked to),
-// which go to the next free() and realloc() in the lookup order, as they would without us.
+// foreign ones (glibc's own, from __libc_malloc, or from the own calls of an allocator that the program is linked
+// to), which go to the next free() and realloc() in the lookup order, as they would without us.
 #include <gnu/libc-version.h>
 #include <malloc.h>
 

@@ -77,7 +77,8 @@ HL_INTERPOSED void* mremap(void* address, std::size_t old_length, std::size_t ne
 }
 HL_INTERPOSED int mlock(const void* address, std::size_t length) noexcept {
   if (serves_program()) return as_status(mappings::lock(number(address), length, 0));
-  return as_status(static_cast<int>(raw::call(SYS_mlock, static_cast<long>(number(address)), static_cast<long>(length))));
+  return as_status(
+      static_cast<int>(raw::call(SYS_mlock, static_cast<long>(number(address)), static_cast<long>(length))));
 }
 HL_INTERPOSED int mlock2(const void* address, std::size_t length, unsigned flags) noexcept {
   if (serves_program()) return as_status(mappings::lock(number(address), length, static_cast<int>(flags)));
@@ -103,12 +104,12 @@ HL_INTERPOSED int munlockall() noexcept {
 }
 HL_INTERPOSED int msync(void* address, std::size_t length, int flags) {
   if (serves_program()) return as_status(mappings::sync(number(address), length, flags));
-  return as_status(static_cast<int>(
-      raw::call(SYS_msync, static_cast<long>(number(address)), static_cast<long>(length), flags)));
+  return as_status(
+      static_cast<int>(raw::call(SYS_msync, static_cast<long>(number(address)), static_cast<long>(length), flags)));
 }
 // Without a key it is mprotect. (glibc decides the same way.)
 HL_INTERPOSED int pkey_mprotect(void* address, std::size_t length, int protection, int key) noexcept {
   if (key == -1) return mprotect(address, length, protection);
-  return as_status(static_cast<int>(raw::call(SYS_pkey_mprotect, static_cast<long>(number(address)),
-                                              static_cast<long>(length), protection, key)));
+  return as_status(static_cast<int>(
+      raw::call(SYS_pkey_mprotect, static_cast<long>(number(address)), static_cast<long>(length), protection, key)));
 }

@@ -176,8 +176,8 @@ int protect(std::uintptr_t address, std::size_t length, int protection) {
   if (growing != 0 && growing != (PROT_GROWSDOWN | PROT_GROWSUP) && is_plain_range(address, length) &&
       pager().contains(address) && pager().contains(address + page_ceil(length) - 1))
     return protect_growing(address, page_ceil(length), protection);
-  bool plain = is_plain_range(address, length) &&
-               (protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC | kProtSem)) == 0;
+  bool plain =
+      is_plain_range(address, length) && (protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC | kProtSem)) == 0;
   if (!plain || !pager().overlaps(address, length)) return raw::mprotect(address, length, protection);
   return for_pieces(edges(), address, page_ceil(length),
                     [protection](std::uintptr_t at, std::size_t bytes, bool in_window) {
@@ -230,8 +230,7 @@ int lock(std::uintptr_t address, std::size_t length, int flags) {
   std::uintptr_t start = address;
   std::size_t bytes = length;
   if ((flags & ~MLOCK_ONFAULT) != 0 || !aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
-    return static_cast<int>(
-        raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
+    return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
   return for_pieces(edges(), start, bytes, [flags](std::uintptr_t at, std::size_t part, bool in_window) {
     InsideRuntime inside;
     if (in_window) return pager().lock(at, part, flags);
@@ -254,7 +253,8 @@ int unlock(std::uintptr_t address, std::size_t length) {
 int sync(std::uintptr_t address, std::size_t length, int flags) {
   bool plain = is_plain_range(address, length);
   // Nothing can be wrong with the flags beyond this, which asks about no memory.
-  if (int error = static_cast<int>(raw::call(SYS_msync, static_cast<long>(page_floor(address)), 0, flags)); error != 0)
+  if (int error = static_cast<int>(raw::call(SYS_msync, static_cast<long>(page_floor(address)), 0, flags));
+      error != 0)
     return error;
   if (!plain || !pager().overlaps(address, length))
     return static_cast<int>(raw::call(SYS_msync, static_cast<long>(address), static_cast<long>(length), flags));
@@ -262,9 +262,10 @@ int sync(std::uintptr_t address, std::size_t length, int flags) {
   int error =
       for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
         InsideRuntime inside;
-        int result = in_window ? pager().sync(at, bytes, flags)
-                               : static_cast<int>(raw::call(SYS_msync, static_cast<long>(at),
-                                                            static_cast<long>(bytes), flags));
+        int result =
+            in_window
+                ? pager().sync(at, bytes, flags)
+                : static_cast<int>(raw::call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), flags));
         if (result != -ENOMEM) return result;
         holes = true;
         return 0;

@@ -85,8 +85,7 @@ std::intptr_t resize_and_move_in(const Request& request) {
 
 std::intptr_t into_window(const Request& request) {
   if (!valid(request)) return -EINVAL;
-  std::intptr_t result =
-      request.old_length == request.new_length ? move_in(request) : resize_and_move_in(request);
+  std::intptr_t result = request.old_length == request.new_length ? move_in(request) : resize_and_move_in(request);
   if (!raw::failed(result) && (request.flags & MREMAP_DONTUNMAP) == 0 && request.old_length != 0)
     left_local::remove(request.address, request.old_length);
   return result;

@@ -1,5 +1,5 @@
-// A program with an allocator of its own, linked in or preloaded beside us (jemalloc, mimalloc, tcmalloc): memory from
-// each of its ways to allocate can be freed as it can without us, the allocator's own calls included.
+// A program with an allocator of its own, linked in or preloaded beside us (jemalloc, mimalloc, tcmalloc): memory
+// from each of its ways to allocate can be freed as it can without us, the allocator's own calls included.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <unistd.h>

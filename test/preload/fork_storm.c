@@ -14,7 +14,7 @@
 
 enum { kPage = 4096, kStill = 1500, kMoving = 1000, kThreads = 2, kWords = 4, kGenerations = 3, kChildren = 4 };
 
-static unsigned char* g_still;              // pages that only the process's main thread changes
+static unsigned char* g_still;                 // pages that only the process's main thread changes
 static volatile uint64_t* g_moving[kThreads];  // pages of each writer
 static volatile int g_stop;
 static int g_reports[2];
@@ -51,7 +51,8 @@ static void check_moving(void) {
 }
 
 static void fill_still(unsigned seed) {
-  for (int page = 0; page < kStill; ++page) memset(g_still + (size_t)page * kPage, (int)(seed + (unsigned)page) % 251, kPage);
+  for (int page = 0; page < kStill; ++page)
+    memset(g_still + (size_t)page * kPage, (int)(seed + (unsigned)page) % 251, kPage);
 }
 static void check_still(unsigned seed) {
   for (int page = 0; page < kStill; ++page)

@@ -215,8 +215,10 @@ int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vecto
 int Pager::sync(std::uintptr_t address, std::size_t length, int flags) {
   LockGuard guard(impl_->mutex);
   std::size_t there = impl_->prefix(address, address + length);
-  int result = there == 0 ? 0 : static_cast<int>(raw::call(SYS_msync, static_cast<long>(address),
-                                                           static_cast<long>(there), flags));
+  int result =
+      there == 0
+          ? 0
+          : static_cast<int>(raw::call(SYS_msync, static_cast<long>(address), static_cast<long>(there), flags));
   return result == 0 && there != length ? -ENOMEM : result;
 }
 

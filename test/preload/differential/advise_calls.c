@@ -2,13 +2,38 @@
 #include "lane.h"
 
 void call_advise(struct Lane* lane) {
-  static const int advices[] = {
-      MADV_DONTNEED,     MADV_DONTNEED,    MADV_DONTNEED,   MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_WILLNEED,
-      MADV_REMOVE,       MADV_REMOVE,      MADV_DONTFORK,   MADV_DONTFORK, MADV_DOFORK,          MADV_WIPEONFORK,
-      MADV_WIPEONFORK,   MADV_KEEPONFORK,  MADV_DONTDUMP,   MADV_DODUMP,   MADV_HUGEPAGE,        MADV_NOHUGEPAGE,
-      MADV_POPULATE_READ, MADV_POPULATE_WRITE, MADV_COLD,   MADV_PAGEOUT,  MADV_NORMAL,          MADV_RANDOM,
-      MADV_SEQUENTIAL,   5,                6,               7,             28,                   99,
-      9999,              -1};
+  static const int advices[] = {MADV_DONTNEED,
+                                MADV_DONTNEED,
+                                MADV_DONTNEED,
+                                MADV_DONTNEED,
+                                MADV_DONTNEED_LOCKED,
+                                MADV_WILLNEED,
+                                MADV_REMOVE,
+                                MADV_REMOVE,
+                                MADV_DONTFORK,
+                                MADV_DONTFORK,
+                                MADV_DOFORK,
+                                MADV_WIPEONFORK,
+                                MADV_WIPEONFORK,
+                                MADV_KEEPONFORK,
+                                MADV_DONTDUMP,
+                                MADV_DODUMP,
+                                MADV_HUGEPAGE,
+                                MADV_NOHUGEPAGE,
+                                MADV_POPULATE_READ,
+                                MADV_POPULATE_WRITE,
+                                MADV_COLD,
+                                MADV_PAGEOUT,
+                                MADV_NORMAL,
+                                MADV_RANDOM,
+                                MADV_SEQUENTIAL,
+                                5,
+                                6,
+                                7,
+                                28,
+                                99,
+                                9999,
+                                -1};
   struct Range range = draw_range(lane, 12);
   int advice = advices[draw(lane, sizeof advices / sizeof *advices)];
   size_t length = (size_t)range.pages * kPage - (chance(lane, 10) ? draw(lane, kPage) : 0);

@@ -44,9 +44,14 @@ long place(const struct Lane* lane, const void* address) {
 }
 
 int draw_protection(struct Lane* lane) {
-  static const int kinds[] = {PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE,
-                              PROT_READ,              PROT_READ | PROT_EXEC,  PROT_READ | PROT_WRITE | PROT_EXEC,
-                              PROT_NONE,              PROT_NONE};
+  static const int kinds[] = {PROT_READ | PROT_WRITE,
+                              PROT_READ | PROT_WRITE,
+                              PROT_READ | PROT_WRITE,
+                              PROT_READ,
+                              PROT_READ | PROT_EXEC,
+                              PROT_READ | PROT_WRITE | PROT_EXEC,
+                              PROT_NONE,
+                              PROT_NONE};
   return kinds[draw(lane, 8)];
 }
 

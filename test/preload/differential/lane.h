@@ -1,5 +1,5 @@
-// A lane: one random sequence of memory calls on addresses of its own. Many lanes take turns, so that the pages of one
-// leave local memory while the others work; what a lane does depends on its seed alone.
+// A lane: one random sequence of memory calls on addresses of its own. Many lanes take turns, so that the pages of
+// one leave local memory while the others work; what a lane does depends on its seed alone.
 //
 // Each result goes into the lane's digest, and into the trace when that is asked for. Addresses are recorded as page
 // numbers in the lane's two stretches: `inside` (an ordinary mapping, far memory under test) and `outside` (placed
@@ -71,9 +71,9 @@ extern long g_traced;  // the sequence whose calls are printed, -1 for none
 void record(struct Lane* lane, const char* what, long a, long b, long c, long result, int error);
 void record_digest(struct Lane* lane, const char* what, uint64_t digest);
 // record() of a call that has just returned.
-#define RECORD(lane, what, a, b, c, result)                             \
-  do {                                                                  \
-    long record_result = (long)(result);                                \
+#define RECORD(lane, what, a, b, c, result)                                      \
+  do {                                                                           \
+    long record_result = (long)(result);                                         \
     record(lane, what, a, b, c, record_result, record_result == -1 ? errno : 0); \
   } while (0)
 

@@ -1,5 +1,6 @@
-// Random sequences of memory calls. main SEED FIRST COUNT [TRACED]: the sequences FIRST to FIRST + COUNT - 1, one line
-// with its digest for each; of the sequence TRACED every call. Natively and under far memory the lines are the same.
+// Random sequences of memory calls. main SEED FIRST COUNT [TRACED]: the sequences FIRST to FIRST + COUNT - 1, one
+// line with its digest for each; of the sequence TRACED every call. Natively and under far memory the lines are the
+// same.
 #include "lane.h"
 
 #include <fcntl.h>
@@ -83,8 +84,8 @@ static void await(pid_t child) {
   }
 }
 
-// A child and, sometimes, its child, which looks first. Calm: the parent waits. Else parent and child work side by side,
-// on the lanes that share nothing.
+// A child and, sometimes, its child, which looks first. Calm: the parent waits. Else parent and child work side by
+// side, on the lanes that share nothing.
 static void fork_and_look(bool calm, bool again) {
   memset(g_child_digests, 0, sizeof(uint64_t) * kLanes);
   keep_away_mappings();

@@ -124,8 +124,13 @@ void call_unmap(struct Lane* lane) {
 }
 
 void call_protect(struct Lane* lane) {
-  static const int odd[] = {8 /* PROT_SEM */ | PROT_READ | PROT_WRITE, PROT_WRITE, 0x10, PROT_GROWSDOWN,
-                            PROT_GROWSDOWN | PROT_GROWSUP, PROT_EXEC, -1};
+  static const int odd[] = {8 /* PROT_SEM */ | PROT_READ | PROT_WRITE,
+                            PROT_WRITE,
+                            0x10,
+                            PROT_GROWSDOWN,
+                            PROT_GROWSDOWN | PROT_GROWSUP,
+                            PROT_EXEC,
+                            -1};
   struct Range range = draw_range(lane, 12);
   int protection = chance(lane, 92) ? draw_protection(lane) : odd[draw(lane, 7)];
   size_t length = (size_t)range.pages * kPage - (chance(lane, 20) ? draw(lane, kPage) : 0);

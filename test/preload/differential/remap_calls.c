@@ -44,8 +44,8 @@ static void move(struct Lane* lane, struct Range from) {
 
 static void move_and_resize(struct Lane* lane, struct Range from, unsigned pages) {
   char* target = draw_target(lane, pages);
-  void* result = mremap(from.at, (size_t)from.pages * kPage, (size_t)pages * kPage, MREMAP_MAYMOVE | MREMAP_FIXED,
-                        target);
+  void* result =
+      mremap(from.at, (size_t)from.pages * kPage, (size_t)pages * kPage, MREMAP_MAYMOVE | MREMAP_FIXED, target);
   done(lane, "mremap move and resize", from, place(lane, target) * 100 + pages, result, pages);
 }
 
@@ -76,7 +76,8 @@ static struct Range fresh(struct Lane* lane) {
   for (size_t at = 0; at < length; at += kPage) range.at[at + draw(lane, kPage)] = (char)(1 + draw(lane, 255));
   if (chance(lane, 15)) RECORD(lane, "don't fork", 0, 0, 0, madvise(range.at, length, MADV_DONTFORK));
   if (chance(lane, 5)) RECORD(lane, "lock", 0, 0, 0, mlock(range.at, length));
-  if (kind == MAP_PRIVATE && chance(lane, 10)) RECORD(lane, "wipe", 0, 0, 0, madvise(range.at, length, MADV_WIPEONFORK));
+  if (kind == MAP_PRIVATE && chance(lane, 10))
+    RECORD(lane, "wipe", 0, 0, 0, madvise(range.at, length, MADV_WIPEONFORK));
   if (chance(lane, 30)) range.pages = 1 + draw(lane, range.pages);
   return range;
 }
