@@ -46,6 +46,7 @@ void FaultHandler::resume() {
 
 void FaultHandler::run() {
   InsideRuntime inside;
+  placement_.start();
   for (;;) {
     int count = 0;
     bool drain = paused_.load() != 0;
@@ -80,12 +81,17 @@ void FaultHandler::sleep_until_something_comes() {
 }
 
 void FaultHandler::serve(const FaultMessage& message) {
+  placement_.on_fault(message.thread_id);
+  serve_page(message);
+  placement_.served();
+}
+
+void FaultHandler::serve_page(const FaultMessage& message) {
   if (!core_.window.contains(message.address, kPageSize)) {  // a frame: never touched while empty
     core_.kernel.wake(message.address, kPageSize);
     return;
   }
   PageIndex page = core_.window.index_of(message.address);
-  threads_.follow(message.thread_id);
   core_.pages.note_used(page);
   PageCell& cell = core_.pages[page];
   PageWord word;
