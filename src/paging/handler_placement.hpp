@@ -7,7 +7,7 @@
 // runs under SCHED_IDLE: such a CPU counts as free, and the woken thread runs at once.
 //
 // A handler under SCHED_IDLE may starve. So it makes way only while all faults come from one thread, and a watchdog
-// takes that back as soon as the handler wants to run and does not get to. (docs/adr/0012)
+// takes that back as soon as the handler wants to run and does not get to. (docs/adr/0012-the-handler-makes-way.md)
 #pragma once
 
 #include <sched.h>
