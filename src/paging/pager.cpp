@@ -108,12 +108,13 @@ Status Pager::Impl::create_paging_parts() {
   auto made = FaultHandler::create(core, threads, *direct);
   if (!made) return std::unexpected(made.error());
   handler = std::move(*made);
-  reclaimer = std::make_unique<Reclaimer>(core, *background);
+  reclaimer = std::make_unique<Reclaimer>(core, *background, handler->placement());
   return {};
 }
 
 Status Pager::Impl::start_paging_threads() {
   if (Status status = create_paging_parts(); !status) return status;
+  handler->placement().set_watchdog(kick_housekeeper);
   auto entry_handler = [](void* self) -> void* {
     static_cast<FaultHandler*>(self)->run();
     return nullptr;
