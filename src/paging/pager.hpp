@@ -92,6 +92,8 @@ class Pager {
   // Around the system call, nothing in between; all in the forking thread, under InsideRuntime.
   void before_fork();
   void after_fork_in_parent(bool forked);
+  // Before anything is mapped in the child. after_fork_in_child() does it where nothing is.
+  void reserve_in_child();
   void after_fork_in_child();
 
   // --- control ------------------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ void Pager::after_fork_in_parent(bool forked) {
 void Pager::after_fork_in_child() {
   Impl& parts = *impl_;
   parts.map_mutex.reset_after_fork();
+  reserve_in_child();
   if (Status status = parts.resume_in_child(); !status) {
     // Far pages would read as zeros: better no child than that (I4).
     log::error("a forked child cannot reach its far memory: %s; the child ends", status.error().what());
@@ -102,25 +103,33 @@ Status Pager::Impl::resume_in_child() {
   return {};
 }
 
-// MADV_DONTFORK and MADV_WIPEONFORK: the kernel left the mapping, or its pages, with the parent. Their addresses are
-// still ours.
-void Pager::Impl::leave_out_what_is_not_inherited() {
-  std::vector<Region> all = pieces(core.window.base(), core.window.bytes());
+// MADV_DONTFORK: the kernel left the mapping with the parent. Its addresses are still ours, and must be before anything
+// else is mapped here: it would come to lie in the hole.
+void Pager::reserve_in_child() {
+  Impl& parts = *impl_;
+  const std::vector<Region> all = parts.pieces(base_, bytes_);
   for (const Region& region : all) {
-    if ((region.attributes & kDontFork) != 0)
-      reserve_what_stayed_behind(region.start, region.length());
-    else if ((region.attributes & kWipeOnFork) != 0)
-      forget(region.start, region.length());
-    else if (region.surrendered && !is_mapped(region.start, region.length()))
-      // Advised before it came here: only the kernel knows which part stayed behind.
+    // A mapping that was advised before it came here: only the kernel knows which part stayed behind.
+    if (region.surrendered && (region.attributes & kDontFork) == 0 && !is_mapped(region.start, region.length()))
       for (std::uintptr_t page = region.start; page < region.end; page += kPageSize)
-        if (!is_mapped(page, kPageSize)) reserve_what_stayed_behind(page, kPageSize);
+        if (!is_mapped(page, kPageSize)) parts.regions.mark(page, page + kPageSize, kDontFork, 0);
   }
+  parts.regions.for_each(base_, base_ + bytes_, [&](const Region& region) {
+    if ((region.attributes & kDontFork) != 0) parts.reserve_again(region.start, region.length());
+  });
 }
 
-void Pager::Impl::reserve_what_stayed_behind(std::uintptr_t address, std::size_t length) {
-  if (int error = unmap(address, length); error != 0)
-    log::warning("addresses that a forked child does not inherit cannot be reserved (%d)", -error);
+// The same, and MADV_WIPEONFORK, for the pages' words.
+void Pager::Impl::leave_out_what_is_not_inherited() {
+  const std::vector<Region> all = pieces(core.window.base(), core.window.bytes());
+  for (const Region& region : all) {
+    if ((region.attributes & kDontFork) != 0) {
+      if (int error = unmap(region.start, region.length()); error != 0)
+        log::warning("addresses that a forked child does not inherit cannot be reserved (%d)", -error);
+    } else if ((region.attributes & kWipeOnFork) != 0) {
+      forget(region.start, region.length());
+    }
+  }
 }
 
 Status Pager::Impl::resume_paging_in_child() {

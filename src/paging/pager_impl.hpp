@@ -97,7 +97,6 @@ struct Pager::Impl {
   Status resume_in_child();
   Status resume_paging_in_child();
   void leave_out_what_is_not_inherited();
-  void reserve_what_stayed_behind(std::uintptr_t address, std::size_t length);
   void retain_for_child(far::FarPage page) {
     retained[retained_count++] = page;
     if (retained_count == retained.size()) retain_flush();

@@ -49,6 +49,7 @@ void after_in_child() {
   libc_after_fork::count_one_thread();  // before the pager starts its threads anew
   jemalloc_fork_handlers().child();
   heap_gate::open_in_child();
+  pager().reserve_in_child();            // before anything is mapped here
   open_stat_page(stat_page()->program);  // before the pager's new threads look at it
   pager().after_fork_in_child();
   unlock_all();

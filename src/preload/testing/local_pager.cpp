@@ -246,6 +246,7 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
 
 void Pager::before_fork() { impl_->mutex.lock(); }
 void Pager::after_fork_in_parent(bool) { impl_->mutex.unlock(); }
+void Pager::reserve_in_child() {}
 void Pager::after_fork_in_child() { impl_->mutex.reset_after_fork(); }
 
 int Pager::set_budget(std::uint64_t bytes) {
