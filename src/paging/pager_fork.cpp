@@ -103,8 +103,8 @@ Status Pager::Impl::resume_in_child() {
   return {};
 }
 
-// MADV_DONTFORK: the kernel left the mapping with the parent. Its addresses are still ours, and must be before anything
-// else is mapped here: it would come to lie in the hole.
+// MADV_DONTFORK: the kernel left the mapping with the parent. Its addresses are still ours, and must be before
+// anything else is mapped here: it would come to lie in the hole.
 void Pager::reserve_in_child() {
   Impl& parts = *impl_;
   const std::vector<Region> all = parts.pieces(base_, bytes_);
