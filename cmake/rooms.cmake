@@ -61,6 +61,7 @@ if(HINTERLAND_FUZZ)
 endif()
 if(HINTERLAND_COVERAGE)
   target_compile_options(hinterland_settings INTERFACE --coverage -fprofile-update=atomic)
+  target_compile_definitions(hinterland_settings INTERFACE HINTERLAND_COVERAGE)
   target_link_options(hinterland_settings INTERFACE --coverage)
 endif()
 
