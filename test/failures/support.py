@@ -281,7 +281,8 @@ class Proxy:
         if self.mislead and self._random.random() < self.mislead and mine != self._other_page:
             body[-4096:] = self._other_page
             self.misled += 1
-        self._other_page = mine
+        else:
+            self._other_page = mine
 
     def _damage(self, body):
         for page in range(0, len(body), 4096):
