@@ -169,14 +169,14 @@ class Server:
 
 class Proxy:
     """Stands between a program and its server. Set `corrupt` to the share of pages read in which one bit is flipped,
-    `mislead` to the share of replies that carry other pages' contents, `delay` to the seconds that a reply is late;
-    with `shuffle` replies come in another order. drop() ends all connections, cut() refuses new ones, too."""
+    `mislead` to N to have each Nth reply carry another page's contents, `delay` to the seconds that a reply is late; with
+    `shuffle` replies come in another order. drop() ends all connections, cut() refuses new ones, too."""
 
     _HELLO, _HEADER, _READ_REPLY = 48, 32, 0x8008
 
     def __init__(self, test, server, seed=SEED):
         self.corrupt, self.flipped = 0.0, 0
-        self.mislead, self.misled = 0.0, 0
+        self.mislead, self.misled, self._replies = 0, 0, 0
         self.delay, self.shuffle, self.shuffled = 0.0, False, 0
         self._other_page = bytes(4096)
         self._target, self._random = ("127.0.0.1", server.port), random.Random(seed)
@@ -280,7 +280,8 @@ class Proxy:
     def _exchange(self, body):
         """The contents of another page than was asked for, all right in themselves."""
         mine = bytes(body[-4096:])
-        if self.mislead and self._random.random() < self.mislead and mine != self._other_page:
+        self._replies += 1
+        if self.mislead and self._replies % self.mislead == 0 and mine != self._other_page:
             body[-4096:] = self._other_page
             self.misled += 1
         else:

