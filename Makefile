@@ -6,6 +6,8 @@ DESTDIR ?=
 JOBS    ?= $(shell nproc)
 CTEST_FLAGS ?=
 BENCH_FLAGS ?=
+FUZZ_FLAGS ?=
+FUZZ_SECONDS ?= 60
 
 packages = @scripts/install-packages
 sources  = $(shell find src include test bench examples -name '*.[ch]pp' -o -name '*.[ch]' 2>/dev/null)
@@ -17,7 +19,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo bench bench-quick install format format-check reference layering tidy asan tsan debug coverage clean help
+.PHONY: all test demo bench bench-quick install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
 all:  ## build everything; the command is build/bin/hinterland
 	$(packages) build
@@ -53,6 +55,12 @@ tsan:  ## unit tests under the thread sanitizer
 	$(packages) build
 	$(call build,build/tsan,tsan)
 	@ctest --preset tsan $(CTEST_FLAGS)
+
+fuzz:  ## run each fuzz target for FUZZ_SECONDS (60), with progress; FUZZ_FLAGS: options of test/fuzz/run
+	$(packages) build fuzz
+	@test -f build/fuzz/build.ninja || cmake --preset fuzz
+	@cmake --build build/fuzz --parallel $(JOBS) --target fuzzers
+	@test/fuzz/run --build build/fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_FLAGS)
 
 debug:  ## unoptimised build with HL_DCHECK in build/debug
 	$(packages) build

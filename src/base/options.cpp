@@ -74,6 +74,10 @@ constexpr Option kTable[] = {
     {"memory", 0, size_or_percent, "SIZE", "75%", "of the memory available now (system or cgroup)", 16 * kMiB,
      kSizeMax, "", kForServe, variable_and_file, false, "Memory offered to all clients together; at least 16M.",
      "--memory 16G"},
+    {"client-memory", 0, size, "SIZE", "", "all that --memory offers", 16 * kMiB, kSizeMax, "", kForServe,
+     variable_and_file, false,
+     "The most that one client, with its forked children, may take of it: no client can exhaust the others' share.",
+     "--client-memory 4G"},
     {"insecure", 0, flag, "", "", "", 0, 1, "", kForServe, variable_and_file, false,
      "Listen on an address that others can reach without a key: whoever can connect gets memory, and whoever is on "
      "the way can read it.",

@@ -73,6 +73,7 @@ enum class OptionId : std::uint8_t {
   best_effort,
   listen,
   memory,
+  client_memory,
   insecure,
   threads,
   json,

@@ -182,7 +182,9 @@ void LatencyHistogram::merge(const LatencyHistogram& other) {
 std::uint64_t LatencyHistogram::percentile_ns(double share) const {
   std::uint64_t samples = count();
   if (samples == 0) return 0;
-  auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(samples) + 0.999999);
+  // The page may be another's, with any counts: what rounds up beyond 64 bits is all of them.
+  double exact = share * static_cast<double>(samples) + 0.999999;
+  std::uint64_t wanted = exact < 0x1p64 ? static_cast<std::uint64_t>(exact) : samples;
   if (wanted == 0) wanted = 1;
   std::uint64_t seen = 0;
   std::size_t last = 0;

@@ -334,6 +334,10 @@ void Evictor::write_back(Victims taken) {
   }
   for (std::size_t i = sent; i < used; ++i) taken[requests[i].tag].error = EIO;
   gather(taken, 0);
+  // A device that takes nothing at all (a disk that was filled up by others) is as good as a full one.
+  bool any =
+      std::any_of(taken.begin(), taken.end(), [](const Victim& each) { return each.write && each.error == 0; });
+  if (!any) full_until_ns_ = now_ns() + kFullPauseNs;
 }
 
 // Takes completions until at most `outstanding` requests are left.
