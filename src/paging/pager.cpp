@@ -88,6 +88,7 @@ Status Pager::Impl::create_parts() {
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
   set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
+  if (Status status = core.marks.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   if (Status status = core.policy.create(options.policy, core.window.pages()); !status) return status;
   auto space = far::Space::create(*core.device, core.window.bytes());
