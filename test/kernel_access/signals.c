@@ -162,7 +162,7 @@ static void masks(void) {
 static pthread_t g_main;
 static void* interrupt_main(void* argument) {
   for (int i = 0; i < *(int*)argument; ++i) {
-    nanosleep(&(struct timespec){0, 5000000}, NULL);
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
     pthread_kill(g_main, SIGUSR1);
   }
   return NULL;
@@ -174,7 +174,7 @@ struct Ends {
 };
 static void* write_late(void* argument) {
   struct Ends* ends = argument;
-  nanosleep(&(struct timespec){0, 60000000}, NULL);
+  nanosleep(&(struct timespec){0, 200000000}, NULL);
   CHECK(write(ends->write_end, "late", 4) == 4);
   return NULL;
 }
@@ -204,8 +204,8 @@ static void interrupted(void) {
   }
   handle(SIGUSR1, count_signal, NULL, SA_RESTART);
   struct timespec* left = (struct timespec*)buffer;
-  CHECK(pthread_create(&thread, NULL, interrupt_main, &one) == 0);
   push_out();
+  CHECK(pthread_create(&thread, NULL, interrupt_main, &one) == 0);
   int result = nanosleep(&(struct timespec){0, 300000000}, left);
   printf("nanosleep %d, %d, left %d\n", result, result < 0 ? errno : 0, left->tv_sec == 0 && left->tv_nsec > 1000000);
   pthread_join(thread, NULL);
