@@ -46,6 +46,7 @@ void FaultHandler::resume() {
 
 void FaultHandler::run() {
   InsideRuntime inside;
+  note_runtime_thread();
   for (;;) {
     int count = 0;
     bool drain = paused_.load() != 0;

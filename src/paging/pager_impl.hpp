@@ -36,6 +36,7 @@ struct Pager::Impl {
 
   // --- pager.cpp
   Status create_parts();
+  void show_inside();             // to `hinterland core`
   Status create_paging_parts();   // everything but threads: tests of the page machine drive the parts themselves
   Status start_paging_threads();  // the parts, and threads for them
   Status start_housekeeper();
