@@ -47,7 +47,7 @@ __attribute__((noinline)) static void dies_here(struct Node* node, char how) {
   if (how == 'q') kill(getpid(), SIGQUIT);
   if (how == 'f') {
     volatile int zero = 0;
-    depth = 1 / zero;
+    depth = depth / zero;
   }
   printf("survived %ld\n", depth);
 }

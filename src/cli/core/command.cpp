@@ -59,6 +59,28 @@ struct Subject {
   const Crash* crash = nullptr;  // when it dies
 };
 
+// The thread that dies comes first, and as it was before its signal handler.
+void put_first(const Crash& crash, std::vector<ThreadState>& threads) {
+  ThreadState first = crash.state;
+  for (const ThreadState& thread : threads)
+    if (thread.id == crash.thread) {  // what the signal frame does not say
+      first.registers.fs_base = thread.registers.fs_base;
+      first.registers.gs_base = thread.registers.gs_base;
+    }
+  std::erase_if(threads, [&](const ThreadState& thread) { return thread.id == crash.thread; });
+  threads.insert(threads.begin(), first);
+}
+
+Status copy_memory(const Subject& subject, const std::vector<Mapping>& mappings, ProcessMemory& memory,
+                   CoreFile& core) {
+  int pagemap = open(("/proc/" + std::to_string(subject.process) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC);
+  Status status;
+  for (const Mapping& mapping : mappings)
+    if (status) status = core.add(mapping, pieces_of(mapping, subject.view, memory, pagemap));
+  if (pagemap >= 0) close(pagemap);
+  return status;
+}
+
 // Reads and writes while the threads are stopped.
 Result<CoreContents> write_core(const Subject& subject, int file) {
   ProcessMemory memory(subject.process);
@@ -67,27 +89,17 @@ Result<CoreContents> write_core(const Subject& subject, int file) {
   if (!stopped) return std::unexpected(stopped.error());
   Result<std::vector<Mapping>> mappings = read_mappings(subject.process);
   if (!mappings) return std::unexpected(mappings.error());
+  CoreFile core(file, memory);
+  if (Status copied = copy_memory(subject, *mappings, memory, core); !copied) return std::unexpected(copied.error());
+  stopped->stop_rest(subject.process, memory);
   std::vector<ThreadState> threads = stopped->states();
   std::optional<siginfo_t> info;
-  if (subject.crash != nullptr) {  // first, and as it was before its signal handler
-    std::erase_if(threads, [dying](const ThreadState& thread) { return thread.id == dying; });
-    ThreadState state = subject.crash->state;
-    for (const ThreadState& thread : stopped->states())
-      if (thread.id == dying) {
-        state.registers.fs_base = thread.registers.fs_base;
-        state.registers.gs_base = thread.registers.gs_base;
-      }
-    threads.insert(threads.begin(), state);
+  if (subject.crash != nullptr) {
+    put_first(*subject.crash, threads);
     info = subject.crash->info;
   }
-  CoreFile core(file, memory);
-  Status status = core.write_notes(core_notes(subject.process, threads, *mappings, info));
-  int pagemap = open(("/proc/" + std::to_string(subject.process) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC);
-  for (const Mapping& mapping : *mappings)
-    if (status) status = core.add(mapping, pieces_of(mapping, subject.view, memory, pagemap));
-  if (pagemap >= 0) close(pagemap);
-  if (status) status = core.finish();
-  if (!status) return std::unexpected(status.error());
+  Status finished = core.finish(core_notes(subject.process, threads, *mappings, info));
+  if (!finished) return std::unexpected(finished.error());
   if (memory.gave_up())
     log::error("process %d did not bring its far pages within 10 seconds: those are absent from the core file",
                static_cast<int>(subject.process));

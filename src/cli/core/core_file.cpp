@@ -1,4 +1,4 @@
-// Layout: header, notes, memory from the next page on, and at the end the program headers, because a page that cannot be
+// Layout: header, memory from the next page on, notes, and at the end the program headers, because a page that cannot be
 // read turns out only when it is read, and splits its segment.
 #include "cli/core/core_file.hpp"
 
@@ -52,12 +52,6 @@ Status CoreFile::write_all(const void* bytes, std::size_t length, std::uint64_t 
     done += static_cast<std::size_t>(now);
   }
   return {};
-}
-
-Status CoreFile::write_notes(const std::string& notes) {
-  notes_length_ = notes.size();
-  end_ = page_ceil(sizeof(Elf64_Ehdr) + notes.size());
-  return write_all(notes.data(), notes.size(), sizeof(Elf64_Ehdr));
 }
 
 // Pages of zeros are holes: a core file is as sparse as its program.
@@ -117,30 +111,34 @@ Status CoreFile::copy_piece(const Mapping& mapping, const Piece& piece) {
   return {};
 }
 
-Status CoreFile::finish() {
+Status CoreFile::finish(const std::string& notes) {
+  if (Status written = write_all(notes.data(), notes.size(), end_); !written) return written;
   std::vector<Elf64_Phdr> headers(1);
   headers[0].p_type = PT_NOTE;
-  headers[0].p_offset = sizeof(Elf64_Ehdr);
-  headers[0].p_filesz = notes_length_;
+  headers[0].p_offset = end_;
+  headers[0].p_filesz = notes.size();
   headers[0].p_align = 4;
   for (const Segment& segment : segments_) {
+    // A segment without bytes in the file would say so as well, but gdb (11 and newer) reads zeros there.
+    if (!segment.present) continue;
     Elf64_Phdr header{};
     header.p_type = PT_LOAD;
     header.p_flags = segment.permissions;
     header.p_offset = segment.offset;
     header.p_vaddr = segment.start;
-    header.p_filesz = segment.present ? segment.end - segment.start : 0;
+    header.p_filesz = segment.end - segment.start;
     header.p_memsz = segment.end - segment.start;
     header.p_align = kPageSize;
     headers.push_back(header);
   }
-  Elf64_Ehdr header = file_header(headers.size(), end_);
+  std::uint64_t headers_at = page_ceil(end_ + notes.size());
+  Elf64_Ehdr header = file_header(headers.size(), headers_at);
   Elf64_Shdr count{};
   count.sh_info = static_cast<Elf64_Word>(headers.size());
   std::size_t length = headers.size() * sizeof headers[0];
-  if (Status written = write_all(headers.data(), length, end_); !written) return written;
+  if (Status written = write_all(headers.data(), length, headers_at); !written) return written;
   if (header.e_shnum != 0)
-    if (Status written = write_all(&count, sizeof count, end_ + length); !written) return written;
+    if (Status written = write_all(&count, sizeof count, headers_at + length); !written) return written;
   return write_all(&header, sizeof header, 0);
 }
 

@@ -24,10 +24,9 @@ class CoreFile {
   // Takes the descriptor of an empty file. The memory is read while mappings are added.
   CoreFile(int descriptor, ProcessMemory& memory) : file_(descriptor), memory_(memory) {}
 
-  Status write_notes(const std::string& notes);
   Status add(const Mapping& mapping, const std::vector<Piece>& pieces);
-  // The headers: only now is it known what could be read.
-  Status finish();
+  // Notes and headers: only now is it known what could be read.
+  Status finish(const std::string& notes);
   const CoreContents& contents() const { return contents_; }
 
  private:
@@ -44,8 +43,7 @@ class CoreFile {
   int file_;
   ProcessMemory& memory_;
   std::vector<Segment> segments_;
-  std::uint64_t notes_length_ = 0;
-  std::uint64_t end_ = 0;  // of what has a place in the file
+  std::uint64_t end_ = 4096;  // of what has a place in the file
   CoreContents contents_;
 };
 

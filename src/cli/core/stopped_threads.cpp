@@ -88,14 +88,14 @@ Result<StoppedThreads> StoppedThreads::stop(pid_t process, const RuntimeView& vi
                                             pid_t dying) {
   StoppedThreads threads;
   for (;;) {  // until none is new: one that still runs may start others
-    Result<bool> any = threads.stop_new(process, view, memory, dying);
+    Result<bool> any = threads.stop_new(process, view, memory, dying, When::outside_runtime);
     if (!any) return std::unexpected(any.error());
     if (!*any) return threads;
   }
 }
 
 Result<bool> StoppedThreads::stop_new(pid_t process, const RuntimeView& view, const ProcessMemory& memory,
-                                      pid_t dying) {
+                                      pid_t dying, When when) {
   bool any = false;
   for (pid_t thread : threads_of(process)) {
     bool ours = std::find(view.threads.begin(), view.threads.end(), thread) != view.threads.end();
@@ -111,12 +111,17 @@ Result<bool> StoppedThreads::stop_new(pid_t process, const RuntimeView& view, co
     for (;;) {
       ptrace(PTRACE_INTERRUPT, thread, 0, 0);
       if (!wait_for_stop(thread, &stopped_.back().signal)) break;
-      if (thread == dying || now_ns() > limit || !is_inside_runtime(thread, view, memory)) break;
+      if (thread == dying || when == When::at_once || now_ns() > limit) break;
+      if (!is_inside_runtime(thread, view, memory)) break;
       ptrace(PTRACE_CONT, thread, 0, stopped_.back().signal);
       nap();
     }
   }
   return any;
+}
+
+void StoppedThreads::stop_rest(pid_t process, const ProcessMemory& memory) {
+  static_cast<void>(stop_new(process, RuntimeView{}, memory, 0, When::at_once));
 }
 
 StoppedThreads::~StoppedThreads() {

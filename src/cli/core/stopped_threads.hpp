@@ -30,6 +30,9 @@ class StoppedThreads {
   StoppedThreads(StoppedThreads&& other) noexcept : stopped_(std::move(other.stopped_)) { other.stopped_.clear(); }
   ~StoppedThreads();
 
+  // The runtime's threads too, once nothing has to be brought any longer.
+  void stop_rest(pid_t process, const ProcessMemory& memory);
+
   // The main thread first. Registers are read now.
   std::vector<ThreadState> states() const;
 
@@ -39,7 +42,8 @@ class StoppedThreads {
     int signal;  // that was on its way to it when it stopped
   };
   StoppedThreads() = default;
-  Result<bool> stop_new(pid_t process, const RuntimeView& view, const ProcessMemory& memory, pid_t dying);
+  enum class When : std::uint8_t { outside_runtime, at_once };
+  Result<bool> stop_new(pid_t process, const RuntimeView& view, const ProcessMemory& memory, pid_t dying, When when);
   std::vector<Stopped> stopped_;
 };
 
