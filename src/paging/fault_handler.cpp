@@ -47,6 +47,7 @@ void FaultHandler::resume() {
 void FaultHandler::run() {
   InsideRuntime inside;
   note_runtime_thread();
+  placement_.start();
   for (;;) {
     int count = 0;
     bool drain = paused_.load() != 0;
@@ -81,12 +82,17 @@ void FaultHandler::sleep_until_something_comes() {
 }
 
 void FaultHandler::serve(const FaultMessage& message) {
+  placement_.on_fault(message.thread_id);
+  serve_page(message);
+  placement_.served();
+}
+
+void FaultHandler::serve_page(const FaultMessage& message) {
   if (!core_.window.contains(message.address, kPageSize)) {  // a frame: never touched while empty
     core_.kernel.wake(message.address, kPageSize);
     return;
   }
   PageIndex page = core_.window.index_of(message.address);
-  threads_.follow(message.thread_id);
   core_.pages.note_used(page);
   PageCell& cell = core_.pages[page];
   PageWord word;
@@ -125,6 +131,7 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
     // Wakes; but not when the mapping went away meanwhile, and then the thread must find that out.
     if (core_.kernel.write_protect(address, kPageSize, false) != 0) core_.kernel.wake(address, kPageSize);
     core_.unlock(page, word.resident_dirty().with_often_written(true));
+    core_.forecast.note_written(page);
     count(Counter::faults_write_protect);
     return;
   }
@@ -188,7 +195,7 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
   count(Counter::faults_refault);
   core_.second_chance.note_hit();
   // A page that is only read stays clean: mapped protected from a copy, in one step. One that is written is moved.
-  bool keep_clean = !write && !word.often_written() && core_.kernel.features().write_protect;
+  bool keep_clean = !write && !expects_write(page, word) && core_.kernel.features().write_protect;
   if (keep_clean) {
     std::int64_t done =
         core_.kernel.copy(core_.address_of(page), core_.frames.memory_of(word.frame()), kPageSize, true);
@@ -210,12 +217,21 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
 void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
   count(write ? Counter::faults_write : Counter::faults_read);
   StreamWindow window = streams_.on_fault(page, core_.window.pages());
-  core_.pages[page].set_locked(word.arriving());
+  core_.pages[page].set_locked(arriving(page, word));
   PageRun run = lock_around(page, window.run, PageState::far);
   if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
   make_room(run.count);
   core_.budget.add(run.count);
   fetcher_->start(run, page, write);
+}
+
+// Decides, once a fetch, how the fetcher will map the page.
+PageWord FaultHandler::arriving(PageIndex page, PageWord word) {
+  return word.arriving().with_often_written(expects_write(page, word));
+}
+
+bool FaultHandler::expects_write(PageIndex page, PageWord word) {
+  return word.often_written() || core_.forecast.expects_write(page);
 }
 
 // Locks the neighbours of a page that are in the same state, as far as the window asks, without waiting.
@@ -233,7 +249,7 @@ PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState stat
       core_.unlock({neighbour}, word);
       return false;
     }
-    if (state == PageState::far) cell.set_locked(word.arriving());
+    if (state == PageState::far) cell.set_locked(arriving({neighbour}, word));
     return true;
   };
   while (end < wanted.end().value && end - first < most && take(end)) ++end;
