@@ -5,7 +5,8 @@
 
 namespace hinterland {
 
-// In the memory of the program; its address is given to the writer in the variable kCrashNoteVariable, as hexadecimal.
+// In the memory of the program; its address is given to the writer in the variable kCrashNoteVariable, as
+// hexadecimal.
 struct CrashNote {
   std::uint64_t info;       // address of the siginfo_t
   std::uint64_t context;    // address of the ucontext_t: the registers at the crash

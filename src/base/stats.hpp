@@ -101,8 +101,8 @@ class LatencyHistogram {
 struct InsideView {
   std::atomic<std::uint64_t> window_base, window_bytes;
   std::atomic<std::uint64_t> page_words, page_chunks, page_marks;  // paging/page_table.hpp, paging/page_marks.hpp
-  // Of t_inside_runtime (base/inside.hpp), from a thread's pointer (FS): a thread that is stopped while it is not 0 may
-  // hold what the runtime needs to serve faults.
+  // Of t_inside_runtime (base/inside.hpp), from a thread's pointer (FS): a thread that is stopped while it is not 0
+  // may hold what the runtime needs to serve faults.
   std::atomic<std::int64_t> inside_offset;
   // Threads of ours: they serve faults, and must not be stopped.
   std::array<std::atomic<std::int32_t>, 6> runtime_threads;

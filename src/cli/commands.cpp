@@ -41,7 +41,8 @@ constexpr Command kCommands[] = {
      "is reached in the background.",
      "hinterland tune 4711 --local 2G", tune_main},
     {"core", kForCore, "PID", "write a core file of a running program, far pages included",
-     "Stops the program, writes all of its memory and its registers into a core file that gdb reads, and lets it go on. "
+     "Stops the program, writes all of its memory and its registers into a core file that gdb reads, and lets it go "
+     "on. "
      "Far pages come in through the budget as if the program touched them; what cannot be had (a lost page, memory "
      "that the program excluded with MADV_DONTDUMP) is absent from the file, never zeros. Asks for the permission "
      "that a debugger needs.\n\n"

@@ -1,5 +1,5 @@
-// What the program wants of single pages, beside their words: to stay local, and to stay out of core files. One byte a
-// page, changed by any thread, read by evictors and, from outside, by `hinterland core`.
+// What the program wants of single pages, beside their words: to stay local, and to stay out of core files. One byte
+// a page, changed by any thread, read by evictors and, from outside, by `hinterland core`.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ class PageMarks {
  public:
   // The program excluded the page from core files (MADV_DONTDUMP); kept across decommit, gone with the mapping.
   static constexpr std::uint8_t kNotDumped = 0x80;
-  // The other bits count who needs the page local: the kernel writes to it where it cannot wait for a fault (robust and
-  // priority-inheriting mutexes, the end of a thread). A full count stays until the memory is given back.
+  // The other bits count who needs the page local: the kernel writes to it where it cannot wait for a fault (robust
+  // and priority-inheriting mutexes, the end of a thread). A full count stays until the memory is given back.
   static constexpr std::uint8_t kHeldMax = 0x7f;
   static constexpr std::uint32_t kChunkPages = 512;
 

@@ -1,5 +1,5 @@
-// Pages that must not leave: the kernel writes to them where it cannot wait for a fault to be served, and where it would
-// give up without a word (the end of a thread, priority-inheriting futexes).
+// Pages that must not leave: the kernel writes to them where it cannot wait for a fault to be served, and where it
+// would give up without a word (the end of a thread, priority-inheriting futexes).
 #include <atomic>
 
 #include "paging/pager_impl.hpp"

@@ -65,7 +65,8 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
     }
   }
   if (surplus > 0) unmap(address + new_length, surplus);
-  if (new_length > old_length && !parts.core.marks.is_dumped(parts.core.window.index_of(new_address + old_length - 1)))
+  if (new_length > old_length &&
+      !parts.core.marks.is_dumped(parts.core.window.index_of(new_address + old_length - 1)))
     advise(new_address + old_length, new_length - old_length, MADV_DONTDUMP);
   return static_cast<std::intptr_t>(new_address);
 }

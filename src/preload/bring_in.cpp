@@ -1,5 +1,5 @@
-// For debuggers, which stop all threads and then cannot read far pages: called in the stopped program, it touches them
-// while everything runs for a moment (packaging/hinterland-gdb.py).
+// For debuggers, which stop all threads and then cannot read far pages: called in the stopped program, it touches
+// them while everything runs for a moment (packaging/hinterland-gdb.py).
 #include <cstddef>
 #include <cstdint>
 

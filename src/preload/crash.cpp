@@ -24,11 +24,11 @@ namespace {
 // Those whose default action is to dump core (signal(7)), but for SIGTRAP, which belongs to debuggers.
 constexpr std::array kSignals = {SIGQUIT, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGXCPU, SIGXFSZ};
 
-bool g_on = false;                    // changes once, in the constructor
-std::atomic<bool> g_dying{false};     // one core file a process
-std::array<char, 4096> g_writer;      // path of the program that writes
-std::array<char, 4096> g_pattern;     // of the file
-std::array<char, 64> g_note_text;     // the helper's environment
+bool g_on = false;                 // changes once, in the constructor
+std::atomic<bool> g_dying{false};  // one core file a process
+std::array<char, 4096> g_writer;   // path of the program that writes
+std::array<char, 4096> g_pattern;  // of the file
+std::array<char, 64> g_note_text;  // the helper's environment
 CrashNote g_note;
 alignas(16) std::array<std::byte, 16 * 1024> g_helper_stack;
 

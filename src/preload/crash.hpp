@@ -1,6 +1,7 @@
 // A complete core file when a signal ends the program (`run --core`). The kernel's own holds no far pages, because it
-// serves no faults while it dumps. So signals whose default is to dump core get a handler here that has a helper process
-// write the file while our threads still serve faults, and then lets the signal end the program as it would have.
+// serves no faults while it dumps. So signals whose default is to dump core get a handler here that has a helper
+// process write the file while our threads still serve faults, and then lets the signal end the program as it would
+// have.
 //
 // The program does not see the handler: sigaction and its kin (interpose_signal.cpp) answer as if it were SIG_DFL.
 #pragma once

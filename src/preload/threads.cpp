@@ -50,9 +50,10 @@ void thread_ends(void* value) {
   if (g_count.fetch_sub(1) == 1) std::exit(0);
 }
 
-// The stack of a thread, and with it what libc keeps of it, may be far memory (pthread_attr_setstack). The kernel writes
-// there when it switches CPUs (rseq) and when the thread ends (the robust list, the word that pthread_join waits for),
-// and in the end it does not wait for faults: a page that is far then would leave pthread_join waiting for ever.
+// The stack of a thread, and with it what libc keeps of it, may be far memory (pthread_attr_setstack). The kernel
+// writes there when it switches CPUs (rseq) and when the thread ends (the robust list, the word that pthread_join
+// waits for), and in the end it does not wait for faults: a page that is far then would leave pthread_join waiting
+// for ever.
 void hold_thread_block() {
   auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
   if (!pager().contains(self)) return;

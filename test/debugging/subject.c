@@ -18,8 +18,8 @@ struct Node {
   char apart[kPageBytes - 16];
 };
 
-struct Node* g_nodes;   // one a page, in far memory
-uint64_t* g_secret;     // excluded from core files by the program
+struct Node* g_nodes;  // one a page, in far memory
+uint64_t* g_secret;    // excluded from core files by the program
 volatile char* g_nowhere;
 static pthread_barrier_t g_ready;
 

@@ -52,6 +52,16 @@ class OfARunningProgram(DebuggingTest):
         self.assertIn("--force", again.stderr)
         self.assertEqual(self.call("core", str(subject.pid), "-o", name, "--force").returncode, 0)
 
+    def test_stopped(self):
+        subject = Subject(self)
+        os.kill(subject.pid, signal.SIGSTOP)
+        os.waitpid(subject.pid, os.WUNTRACED)
+        done = self.call("core", str(subject.pid), "-o", "it")
+        self.assertEqual((done.returncode, os.path.exists(self.path("it"))), (1, False))
+        self.assertIn("kill -CONT", done.stderr)
+        os.kill(subject.pid, signal.SIGCONT)
+        self.assertEqual(self.call("core", str(subject.pid), "-o", "it").returncode, 0)
+
     def test_refused(self):
         self.assertEqual(self.call("core").returncode, 2)
         self.assertEqual(self.call("core", "x").returncode, 2)

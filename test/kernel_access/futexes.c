@@ -1,5 +1,5 @@
-// Futex words, condition variables and robust mutexes in far memory, private to the process; threads whose stacks, and
-// with them what the kernel writes when they end, are far.
+// Futex words, condition variables and robust mutexes in far memory, private to the process; threads whose stacks,
+// and with them what the kernel writes when they end, are far.
 #include "common.h"
 
 #include <linux/futex.h>
@@ -75,7 +75,8 @@ static void raw_futexes(void) {
   result = syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 1, 1, other, 5);
   printf("requeue %ld\n", result);
   *other = 6;  // the kernel does not wait for a fault here: documented
-  result = syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, 1, 1, other, FUTEX_OP(FUTEX_OP_ADD, 3, FUTEX_OP_CMP_EQ, 6));
+  result =
+      syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, 1, 1, other, FUTEX_OP(FUTEX_OP_ADD, 3, FUTEX_OP_CMP_EQ, 6));
   printf("wake op %ld, %u\n", result, *other);
 }
 

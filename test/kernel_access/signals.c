@@ -139,7 +139,8 @@ static void masks(void) {
   printf("inherited:");
   for (int i = 1; i <= SIGRTMAX; ++i)
     if (sigismember(&seen, i) == 1) printf(" %d", i);
-  // Blocked in every thread of the program: it must stay pending, and not be taken by one that the program does not know.
+  // Blocked in every thread of the program: it must stay pending, and not be taken by one that the program does not
+  // know.
   handle(SIGUSR2, count_signal, NULL, 0);
   CHECK(kill(getpid(), SIGUSR2) == 0);
   push_out();
@@ -179,7 +180,8 @@ static void* write_late(void* argument) {
   return NULL;
 }
 
-// Not interrupted without a signal, however much paging goes on meanwhile; interrupted by one, or restarted, as asked.
+// Not interrupted without a signal, however much paging goes on meanwhile; interrupted by one, or restarted, as
+// asked.
 static void interrupted(void) {
   g_main = pthread_self();
   int one = 1, many = 5;
@@ -230,8 +232,7 @@ static void waits(void) {
   push_out();
   int result = sigwait(set, number);
   printf("sigwait %d, %d\n", result, *number);
-  for (int i = 0; i < 3; ++i)
-    CHECK(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = 40 + i}) == 0);
+  for (int i = 0; i < 3; ++i) CHECK(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = 40 + i}) == 0);
   siginfo_t* info = malloc(sizeof *info);
   push_out();
   result = sigtimedwait(set, info, &(struct timespec){1, 0});

@@ -1,4 +1,5 @@
-// Small structures that the kernel writes into far pages: statuses, directory entries, times, limits, arrays of events.
+// Small structures that the kernel writes into far pages: statuses, directory entries, times, limits, arrays of
+// events.
 #include "common.h"
 
 #include <dirent.h>
@@ -17,8 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
-#include <sys/times.h>
 #include <sys/timerfd.h>
+#include <sys/times.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>

@@ -129,9 +129,24 @@ int write_file(const Subject& subject, const std::string& pattern, bool force) {
   return kSuccess;
 }
 
+// Stopped by a signal or a debugger: then the runtime's threads, which bring far pages, stand still, too.
+bool stands_still(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  std::size_t close = text.rfind(')');
+  return close != std::string::npos && close + 2 < text.size() && (text[close + 2] == 'T' || text[close + 2] == 't');
+}
+
 int core_of_running(const CommandLine& line, pid_t process) {
   Result<StatView> view = find_running(chosen_directory(line.text(OptionId::stat_dir)), process, false);
   if (!view) return fail(kEnvironment, view.error());
+  if (stands_still(process)) {
+    Error error =
+        Error::make(0, "process %d is stopped, and so is what brings its far pages", static_cast<int>(process));
+    return fail(kEnvironment,
+                error.remedy("continue it (kill -CONT %d), or detach its debugger", static_cast<int>(process)));
+  }
   return write_file({process, RuntimeView::of(**view)}, line.text(OptionId::output),
                     line.number(OptionId::force) != 0);
 }

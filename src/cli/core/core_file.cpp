@@ -1,5 +1,5 @@
-// Layout: header, memory from the next page on, notes, and at the end the program headers, because a page that cannot be
-// read turns out only when it is read, and splits its segment.
+// Layout: header, memory from the next page on, notes, and at the end the program headers, because a page that cannot
+// be read turns out only when it is read, and splits its segment.
 #include "cli/core/core_file.hpp"
 
 #include <elf.h>
@@ -45,8 +45,8 @@ bool all_zero(const std::byte* bytes) {
 
 Status CoreFile::write_all(const void* bytes, std::size_t length, std::uint64_t offset) {
   for (std::size_t done = 0; done < length;) {
-    ssize_t now = pwrite(file_, static_cast<const char*>(bytes) + done, length - done,
-                         static_cast<off_t>(offset + done));
+    ssize_t now =
+        pwrite(file_, static_cast<const char*>(bytes) + done, length - done, static_cast<off_t>(offset + done));
     if (now < 0 && errno == EINTR) continue;
     if (now <= 0) return std::unexpected(Error::make(now < 0 ? errno : ENOSPC, "the core file cannot be written"));
     done += static_cast<std::size_t>(now);
@@ -96,8 +96,8 @@ Status CoreFile::copy_piece(const Mapping& mapping, const Piece& piece) {
   for (std::uint64_t at = piece.start; at < piece.end;) {
     std::size_t wanted = std::min<std::uint64_t>(buffer.size(), piece.end - at);
     bool far = piece.take == Take::far;
-    std::size_t got = page_floor(far ? memory_.read(at, buffer.data(), wanted)
-                                     : memory_.read_resident(at, buffer.data(), wanted));
+    std::size_t got =
+        page_floor(far ? memory_.read(at, buffer.data(), wanted) : memory_.read_resident(at, buffer.data(), wanted));
     std::uint64_t offset = end_;
     if (Status written = write_bytes(buffer.data(), got, offset); !written) return written;
     add_segment(at, at + got, mapping.permissions, true);

@@ -27,8 +27,8 @@ user_regs_struct registers_of(const ucontext_t& context) {
   return to;
 }
 
-// What the kernel saved on the signal frame is an XSAVE area, with a description of it in bytes that the processor does
-// not use. As a note, those bytes hold the features in use, in their place.
+// What the kernel saved on the signal frame is an XSAVE area, with a description of it in bytes that the processor
+// does not use. As a note, those bytes hold the features in use, in their place.
 void take_extended(const ProcessMemory& memory, std::uint64_t frame, ThreadState& state) {
   constexpr std::size_t kLegacy = 512, kDescription = 464;
   constexpr std::uint32_t kMagic = 0x46505853;

@@ -23,8 +23,8 @@ bool parse_first_line(const std::string& line, Mapping& mapping) {
   mapping.end = end;
   mapping.offset = offset;
   mapping.inode = inode;
-  mapping.permissions = (permissions[0] == 'r' ? PF_R : 0u) | (permissions[1] == 'w' ? PF_W : 0u) |
-                        (permissions[2] == 'x' ? PF_X : 0u);
+  mapping.permissions =
+      (permissions[0] == 'r' ? PF_R : 0u) | (permissions[1] == 'w' ? PF_W : 0u) | (permissions[2] == 'x' ? PF_X : 0u);
   mapping.shared = permissions[3] == 's';
   mapping.name = line.substr(static_cast<std::size_t>(name_at));
   return true;

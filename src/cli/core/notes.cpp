@@ -1,4 +1,5 @@
-// As Linux writes them (fs/binfmt_elf.c): in this order, because readers give the registers to the thread before them.
+// As Linux writes them (fs/binfmt_elf.c): in this order, because readers give the registers to the thread before
+// them.
 #include "cli/core/notes.hpp"
 
 #include <elf.h>

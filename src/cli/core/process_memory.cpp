@@ -18,8 +18,16 @@
 namespace hinterland::cli {
 namespace {
 
-// Longer than a far device may take before it is given up and its pages are lost (--timeout, 5 s unless it is set).
-constexpr int kAnswerLimitMs = 10'000;
+// 10 s: longer than a far device may take before it is given up and its pages are lost (--timeout, 5 s unless it is
+// set). Counted in short waits, so that a machine that stood still meanwhile does not count.
+constexpr int kWaitMs = 50, kWaitsMax = 200;
+
+bool wait_for_answer(int channel) {
+  pollfd waits{channel, POLLIN, 0};
+  for (int i = 0; i < kWaitsMax; ++i)
+    if (poll(&waits, 1, kWaitMs) == 1) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -105,9 +113,8 @@ std::size_t ProcessMemory::ask_reader(std::uint64_t address, std::size_t length)
   }
   Request request{address, length};
   ssize_t answer = -1;
-  pollfd waits{channel_, POLLIN, 0};
   bool answered = send(channel_, &request, sizeof request, MSG_NOSIGNAL) == sizeof request &&
-                  poll(&waits, 1, kAnswerLimitMs) == 1 && recv(channel_, &answer, sizeof answer, 0) == sizeof answer;
+                  wait_for_answer(channel_) && recv(channel_, &answer, sizeof answer, 0) == sizeof answer;
   if (!answered) {
     gave_up_ = true;
     stop_reader();

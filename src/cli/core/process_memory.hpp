@@ -16,11 +16,11 @@ class ProcessMemory {
   ProcessMemory(const ProcessMemory&) = delete;
   ProcessMemory& operator=(const ProcessMemory&) = delete;
 
-  // What is resident, or is the kernel's to bring: far pages are an I/O error here. Bytes read; stops at the first that
-  // cannot be had.
+  // What is resident, or is the kernel's to bring: far pages are an I/O error here. Bytes read; stops at the first
+  // that cannot be had.
   std::size_t read_resident(std::uint64_t address, void* to, std::size_t length) const;
-  // Far pages as well: waits until the process's runtime has brought them. Bytes read; stops as above. When the runtime
-  // does not answer for 10 s, only what is resident is read from then on: see gave_up().
+  // Far pages as well: waits until the process's runtime has brought them. Bytes read; stops as above. When the
+  // runtime does not answer for 10 s, only what is resident is read from then on: see gave_up().
   std::size_t read(std::uint64_t address, void* to, std::size_t length);
   bool gave_up() const { return gave_up_; }
 

@@ -36,16 +36,15 @@ Take take_of(PageWord word) {
 }
 
 // The pages of one chunk, or a part of it: [first, last) in the window.
-void append_chunk(std::vector<Piece>& pieces, const RuntimeView& view, const ProcessMemory& memory, std::uint64_t first,
-                  std::uint64_t last) {
+void append_chunk(std::vector<Piece>& pieces, const RuntimeView& view, const ProcessMemory& memory,
+                  std::uint64_t first, std::uint64_t last) {
   std::array<std::uint64_t, PageTable::kChunkPages> words;
   std::array<std::uint8_t, PageTable::kChunkPages> marks;
   std::size_t pages = last - first;
   std::uint64_t at = view.window_base + (first << kPageShift);
-  bool known =
-      memory.read_resident(view.page_words + first * sizeof words[0], words.data(), pages * sizeof words[0]) ==
-          pages * sizeof words[0] &&
-      memory.read_resident(view.page_marks + first, marks.data(), pages) == pages;
+  bool known = memory.read_resident(view.page_words + first * sizeof words[0], words.data(),
+                                    pages * sizeof words[0]) == pages * sizeof words[0] &&
+               memory.read_resident(view.page_marks + first, marks.data(), pages) == pages;
   for (std::size_t i = 0; i < pages; ++i, at += kPageSize) {
     bool wanted = known && (marks[i] & PageMarks::kNotDumped) == 0;
     append(pieces, at, at + kPageSize, wanted ? take_of(PageWord(words[i])) : Take::absent);
@@ -105,8 +104,8 @@ RuntimeView RuntimeView::of(const StatPage& page) {
   return view;
 }
 
-// As the kernel's own core files, with their usual filter: what the process wrote, anonymous memory shared or not, and
-// the first page of a file that is mapped, which tells debuggers which file it is.
+// As the kernel's own core files, with their usual filter: what the process wrote, anonymous memory shared or not,
+// and the first page of a file that is mapped, which tells debuggers which file it is.
 std::vector<Piece> pieces_of(const Mapping& mapping, const RuntimeView& view, const ProcessMemory& memory,
                              int pagemap) {
   if (view.is_paged(mapping)) {

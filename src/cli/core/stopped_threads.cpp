@@ -13,13 +13,10 @@
 #include <fstream>
 #include <string>
 
-#include "base/clock.hpp"
-#include "base/log.hpp"
-
 namespace hinterland::cli {
 namespace {
 
-constexpr std::uint64_t kStopLimitNs = 5'000'000'000;
+constexpr int kNapsMax = 10'000;  // some 5 s
 
 void nap() {
   timespec pause{0, 500'000};
@@ -49,7 +46,7 @@ bool is_untraceable(pid_t process, pid_t thread) {
 // Waits for the stop that was asked for. False: the thread is gone, or does not stop.
 bool wait_for_stop(pid_t thread, int* signal) {
   *signal = 0;
-  for (std::uint64_t limit = now_ns() + kStopLimitNs; now_ns() < limit; nap()) {
+  for (int naps = 0; naps < kNapsMax; ++naps, nap()) {
     int status = 0;
     pid_t who = waitpid(thread, &status, __WALL | WNOHANG);
     if (who < 0 && errno != EINTR) return false;
@@ -71,7 +68,8 @@ bool is_inside_runtime(pid_t thread, const RuntimeView& view, const ProcessMemor
 
 Error cannot_trace(pid_t process, int problem) {
   Error error = Error::make(problem, "process %d may not be traced", static_cast<int>(process));
-  return error.remedy("is a debugger attached? Else: be its owner or root, and see /proc/sys/kernel/yama/ptrace_scope");
+  return error.remedy(
+      "is a debugger attached? Else: be its owner or root, and see /proc/sys/kernel/yama/ptrace_scope");
 }
 
 std::vector<std::byte> register_set(pid_t thread, int kind) {
@@ -107,11 +105,10 @@ Result<bool> StoppedThreads::stop_new(pid_t process, const RuntimeView& view, co
     }
     stopped_.push_back({thread, 0});
     any = true;
-    std::uint64_t limit = now_ns() + kStopLimitNs;
-    for (;;) {
+    for (int naps = 0;; ++naps) {
       ptrace(PTRACE_INTERRUPT, thread, 0, 0);
       if (!wait_for_stop(thread, &stopped_.back().signal)) break;
-      if (thread == dying || when == When::at_once || now_ns() > limit) break;
+      if (thread == dying || when == When::at_once || naps > kNapsMax) break;
       if (!is_inside_runtime(thread, view, memory)) break;
       ptrace(PTRACE_CONT, thread, 0, stopped_.back().signal);
       nap();
