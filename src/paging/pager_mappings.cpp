@@ -138,7 +138,9 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
 
 int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
-  return mapped == MAP_FAILED ? -errno : 0;
+  if (mapped == MAP_FAILED) return -errno;
+  raw_madvise(mapped, length, MADV_DONTDUMP);  // as the rest, with which it merges
+  return 0;
 }
 
 std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags) {
