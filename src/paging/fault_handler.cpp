@@ -56,11 +56,11 @@ void FaultHandler::run() {
         futex_wait(&paused_, 1);
         continue;
       }
-      count = core_.kernel.read_faults(messages_, true);
+      count = wait_for_faults();
       if (count <= 0) continue;
       working_.lock();
     } else if (!drain) {
-      sleep_until_something_comes();
+      wait_for_arrivals();
       count = core_.kernel.read_faults(messages_, false);
     } else {
       fetcher_->wait(1'000'000'000);
@@ -68,15 +68,30 @@ void FaultHandler::run() {
     // working_ is held here, and stays so while requests are in flight.
     std::uint64_t started = now_ns();
     for (int i = 0; i < count; ++i) serve(messages_[static_cast<std::size_t>(i)]);
-    if (fetcher_->in_flight() != 0) fetcher_->progress();
+    if (count > 0) spin_.start(started);
     if (count > 0) stat_page()->fault_latency.add((now_ns() - started) / static_cast<unsigned>(count));
     if (fetcher_->in_flight() == 0) working_.unlock();
   }
 }
 
-void FaultHandler::sleep_until_something_comes() {
-  // Arrivals usually come within the time that going to sleep takes.
-  if (fetcher_->progress()) return;
+// Nothing is in flight. A device that never has anything in flight is served with one system call a fault; poll(),
+// which the others need, does not work on a descriptor that blocks, and changing it costs two.
+int FaultHandler::wait_for_faults() {
+  bool synchronous = fetcher_->event_descriptor() < 0;
+  if (synchronous) return core_.kernel.read_faults(messages_, true);
+  if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;
+  pollfd wait{core_.kernel.fault_descriptor(), POLLIN, 0};
+  ::poll(&wait, 1, 100);
+  return core_.kernel.read_faults(messages_, false);
+}
+
+// Something is in flight.
+void FaultHandler::wait_for_arrivals() {
+  if (fetcher_->progress()) {
+    spin_.answered();
+    return;
+  }
+  if (spin_.spin(now_ns())) return;
   pollfd waits[2] = {{core_.kernel.fault_descriptor(), POLLIN, 0}, {fetcher_->event_descriptor(), POLLIN, 0}};
   ::poll(waits, 2, 100);
 }

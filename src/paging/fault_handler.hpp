@@ -13,6 +13,7 @@
 #include "paging/evictor.hpp"
 #include "paging/fetcher.hpp"
 #include "paging/handler_placement.hpp"
+#include "paging/spin_budget.hpp"
 #include "paging/streams.hpp"
 
 namespace hinterland {
@@ -40,7 +41,8 @@ class FaultHandler {
       : core_(core), placement_(threads), direct_(direct), streams_(core.read_ahead_pages_max) {}
 
   void serve_page(const FaultMessage& message);
-  void sleep_until_something_comes();
+  int wait_for_faults();
+  void wait_for_arrivals();
   void serve_resident(PageIndex page, PageWord word, const FaultMessage& message);
   void serve_untouched(PageIndex page, const FaultMessage& message);
   void serve_parked(PageIndex page, PageWord word, bool write);
@@ -59,6 +61,7 @@ class FaultHandler {
   Mutex working_;                         // held while messages are served or requests are in flight
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;
+  SpinBudget spin_;
 };
 
 }  // namespace hinterland
