@@ -121,6 +121,11 @@ void export_settings(const CommandLine& line, const std::string& library) {
     else if (row.elsewhere != Elsewhere::nowhere)
       unsetenv(variable_name(row).c_str());  // an inner `run` must not write over our report
   }
+  // Who writes core files is this very program, found again at the crash without PATH or current directory.
+  char self[4096];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length > 0 && line.is_given(OptionId::core))
+    setenv("HINTERLAND_CORE_WRITER", std::string(self, static_cast<std::size_t>(length)).c_str(), 1);
   setenv("LD_PRELOAD", preload_list(library, std::getenv("LD_PRELOAD")).c_str(), 1);
 }
 

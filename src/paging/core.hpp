@@ -10,6 +10,7 @@
 #include "kernel/kernel.hpp"
 #include "paging/budget.hpp"
 #include "paging/frames.hpp"
+#include "paging/page_marks.hpp"
 #include "paging/page_table.hpp"
 #include "paging/policy_host.hpp"
 #include "paging/window.hpp"
@@ -46,6 +47,7 @@ struct Core {
   std::unique_ptr<far::Space> space;
   Window window;  // its free ranges are guarded by the pager's map lock; base and size never change
   PageTable pages;
+  PageMarks marks;
   FrameRing frames;
   Budget budget;
   PolicyHost policy;

@@ -95,6 +95,10 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     core_.unlock(page, word);
     return false;
   }
+  if (core_.marks.is_held(page)) {  // out of the policy's lists until nobody holds it
+    core_.unlock(page, word);
+    return false;
+  }
   if (must_stay(word)) {
     core_.unlock(page, word);
     core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);

@@ -36,6 +36,7 @@ struct Pager::Impl {
 
   // --- pager.cpp
   Status create_parts();
+  void show_inside();             // to `hinterland core`
   Status create_paging_parts();   // everything but threads: tests of the page machine drive the parts themselves
   Status start_paging_threads();  // the parts, and threads for them
   Status start_housekeeper();
@@ -64,6 +65,7 @@ struct Pager::Impl {
   int reserve_again(std::uintptr_t address, std::size_t length);  // back to reserved address space
   void forget(std::uintptr_t address, std::size_t length);        // pages that are gone already
   void drop(std::uintptr_t address, std::size_t length);          // MADV_DONTNEED
+  int set_dumped(std::uintptr_t address, std::size_t length, bool dumped);
   std::intptr_t move_mapping(const Region& old, std::size_t new_length, int flags, std::uintptr_t new_address);
   void clear_and_lock(PageIndex target);
   std::intptr_t move_foreign(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
@@ -73,6 +75,10 @@ struct Pager::Impl {
   bool copy_page(PageIndex page, PageIndex target);
   int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
   std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
+
+  // --- pager_holding.cpp
+  void may_leave(PageIndex page);
+  void let_go_of_freed(std::uintptr_t address, std::size_t length);
 
   // --- pager_fork.cpp
   Status resume_in_child();

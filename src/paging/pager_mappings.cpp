@@ -72,6 +72,7 @@ int Pager::Impl::dispose(PageIndex page, PageWord word) {
 }
 
 void Pager::Impl::forget(std::uintptr_t address, std::size_t length) {
+  core.marks.clear(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift));
   if (!core.managed.load()) return;
   std::uint64_t pages = 0;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
@@ -137,7 +138,9 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
 
 int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
-  return mapped == MAP_FAILED ? -errno : 0;
+  if (mapped == MAP_FAILED) return -errno;
+  raw_madvise(mapped, length, MADV_DONTDUMP);  // as the rest, with which it merges
+  return 0;
 }
 
 std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags) {
@@ -201,6 +204,22 @@ int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
   return covered == length ? 0 : -ENOMEM;
 }
 
+// Once paging has begun, all of the window is kept out of the kernel's core files (Kernel::register_range): it would
+// write zeros for far pages. What the program itself wants is noted for `hinterland core`.
+int Pager::Impl::set_dumped(std::uintptr_t address, std::size_t length, bool dumped) {
+  std::size_t covered = covered_prefix(address, length);
+  int error = 0;
+  regions.for_each(address, address + length, [&](const Region& piece) {
+    core.marks.set_dumped(core.window.index_of(piece.start), static_cast<std::uint32_t>(piece.length() >> kPageShift),
+                          dumped);
+    if (core.managed.load() && !piece.surrendered) return;
+    int advice = dumped ? MADV_DODUMP : MADV_DONTDUMP;
+    if (error == 0 && raw_madvise(reinterpret_cast<void*>(piece.start), piece.length(), advice) != 0) error = -errno;
+  });
+  if (error != 0) return error;
+  return covered == length ? 0 : -ENOMEM;
+}
+
 int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
   length = page_ceil(length);
   LockGuard guard(impl_->map_mutex);
@@ -217,6 +236,9 @@ int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
           impl_->drop(piece.start, piece.length());
       });
       return covered == length ? 0 : -ENOMEM;
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+      return impl_->set_dumped(address, length, advice == MADV_DODUMP);
     case MADV_POPULATE_READ:
     case MADV_POPULATE_WRITE:
     case MADV_WILLNEED:
@@ -259,6 +281,7 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
       return;
     }
   }
+  impl_->let_go_of_freed(address, length);
   Releases releases(*core.space);
   std::uint64_t pages = 0;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),

@@ -65,6 +65,9 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
     }
   }
   if (surplus > 0) unmap(address + new_length, surplus);
+  if (new_length > old_length &&
+      !parts.core.marks.is_dumped(parts.core.window.index_of(new_address + old_length - 1)))
+    advise(new_address + old_length, new_length - old_length, MADV_DONTDUMP);
   return static_cast<std::intptr_t>(new_address);
 }
 
@@ -159,6 +162,8 @@ int move_present(std::uintptr_t from, std::uintptr_t to, std::size_t length) {
 // Before paging began mremap does it. Afterwards it must not: the kernel may merge the moved mapping with a
 // registered neighbour and then takes the registration off both, and the neighbour's far pages would read as zeros.
 int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length) {
+  core.marks.copy(core.window.index_of(from), core.window.index_of(to),
+                  static_cast<std::uint32_t>(length >> kPageShift));
   if (!core.managed.load()) return move_present(from, to, length);
   std::uint32_t shift = core.window.index_of(to).value - core.window.index_of(from).value;
   PageRun run;  // resident pages, locked, to be moved with one call

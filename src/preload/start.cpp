@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/stats.hpp"
+#include "preload/crash.hpp"
 #include "preload/far_heap.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/loader_range.hpp"
@@ -54,6 +55,7 @@ void begin(const char* program) {
   far_heap::start();
   g_mode.store(Mode::far);
   threads::start();
+  crash::start();
   atexit(close_stat_page);  // first registered, last to run
   at_quick_exit(close_stat_page);
 }
