@@ -26,13 +26,6 @@ def budget(native, share):
     return max(MINIMUM_BUDGET_BYTES, int(native.peak_bytes * share) // 4096 * 4096)
 
 
-def compare(native, far):
-    """Failure that names the first result that differs."""
-    for what in sorted({*native, *far}):
-        if native.get(what) != far.get(what):
-            raise Failure(f"{what} differs: {str(native.get(what))[:40]} natively, {str(far.get(what))[:40]} far")
-
-
 def check_resident(outcome, local_bytes, native_peak_bytes, figures):
     far_bytes = max(figures.get("far_bytes", 0), native_peak_bytes - local_bytes, 0)
     allowed = local_bytes + SLACK_BYTES + int(SLACK_SHARE * far_bytes)
@@ -56,7 +49,7 @@ def run_far(program, native, url, settings):
     with devices.opened(url, settings.launcher, program.folder, 2 * native.peak_bytes) as full_url:
         before = settings.launcher.run(local_bytes=local, url=full_url, report=path, options=settings.options)
         outcome = measure.run(program, before, seconds_max=settings.seconds_max)
-    compare(native.answer, outcome.answer)
+    program.compare(native.answer, outcome.answer)
     figures = report.read(path)
     check_report(figures)
     check_resident(outcome, local, native.peak_bytes, figures)
