@@ -24,7 +24,7 @@ COMMANDS = (
     ("paste-cut", "cut -c5-20 ../lines | paste -s -d, - | fold -w 977"),
     ("split", "split -l 30000 ../lines piece. && cat piece.* | sha256sum && ls"),
     ("csplit", "csplit -s -n 4 ../lines 1000 '{20}' && cat xx* | sha256sum"),
-    ("tail-head", "tail -n 200000 ../lines | head -n 150000; tail -c 5000000 ../lines; head -c -5000000 ../lines"),
+    ("tail-head", "tail -n 20000 ../lines | head -n 15000; tail -c 500000 ../lines; head -c -500000 ../lines"),
     ("base64", "base64 ../noise | tee coded | base64 -d | cmp - ../noise && cat coded"),
     ("od", "od -A x -t x8 ../noise"),
     ("numfmt-nl-tr", "cut -d' ' -f2 ../lines | numfmt --to=iec | nl | tr 0-9 a-j"),

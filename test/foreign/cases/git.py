@@ -16,7 +16,7 @@ WORK = (
     ("fsck", "git -C r.git fsck --strict --full"),
     ("gc", "git -C r.git -c gc.auto=0 -c pack.threads=2 gc --quiet --aggressive --prune=now && git -C r.git fsck --full"
            " && git -C r.git count-objects -v | grep -E '^(count|in-pack|packs|garbage)'"),
-    ("verify-pack", "git -C r.git verify-pack objects/pack/*.idx && echo well"),
+    ("verify-pack", "cd r.git && git verify-pack objects/pack/*.idx && echo well"),
     ("log", "git -C r.git log -p --stat --format=fuller main"),
     ("rev-list", "git -C r.git rev-list --objects --all | cut -d' ' -f1 | sort"),
     ("clone", "git clone -q --no-local r.git c && cd c && git fsck --full && git ls-files -s && git status --short"),
@@ -25,7 +25,7 @@ WORK = (
               " && git merge -q -m merge origin/main && git rev-parse 'HEAD^{tree}' && git diff --stat HEAD^1 | tail -1"),
     ("repack", "git -C r.git -c pack.windowMemory=0 -c pack.threads=2 repack -q -a -d -f --window=50 --depth=50 &&"
                " git -C r.git fsck --full"),
-    ("bundle", "git -C r.git bundle create -q ../b main && git -C r.git bundle verify -q ../b && git clone -q b d &&"
+    ("bundle", "git -C r.git bundle create -q ../b main && git -C r.git bundle verify -q ../b && git clone -q -b main ../b d &&"
                " git -C d rev-parse HEAD"),
 )
 
