@@ -25,6 +25,7 @@ class Passes:
     meaning anything; then the whole program runs again, and each check must have passed in one of the runs."""
 
     in_short = in_long = True
+    short = False  # which form this run is
     tries = 1
 
     def __init__(self, *words):

@@ -24,7 +24,7 @@ import passes  # noqa: E402
 from cases import ALL  # noqa: E402
 
 EXIT_SKIPPED = 77
-SHORT, LONG = 0.2, 1.0
+SHORT, LONG = 0.1, 0.4  # of the work; less of it has smaller peaks and budgets, too
 
 
 def arguments():
@@ -33,7 +33,9 @@ def arguments():
     parser.add_argument("--far", action="append", metavar="URL", help="far device, several times (default mem: zmem:)")
     parser.add_argument("--local-share", type=float, default=0.25, metavar="SHARE",
                         help="local memory as a share of the native peak (default 0.25)")
-    parser.add_argument("--short", action="store_true", help="a fifth of the work, the slowest tests left out")
+    parser.add_argument("--short", action="store_true", help="a quarter of the work, the slowest tests left out")
+    parser.add_argument("--scale", type=float, default=LONG, metavar="NUMBER",
+                        help=f"of the long form's work (default {LONG:g}: half an hour a device)")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("HINTERLAND_TEST_SEED", "20240229")),
                         help="of the generated data (default HINTERLAND_TEST_SEED)")
     parser.add_argument("--timeout", type=float, default=None, metavar="SECONDS",
@@ -60,7 +62,8 @@ def say(line):
 
 def show_list():
     for name, program in ALL.items():
-        say(f"{name:<22} {'short and long' if program.in_short and program.in_long else 'long' if program.in_long else 'short':<14}  {program.help}")
+        forms = [form for form, there in (("short", program.in_short), ("long", program.in_long)) if there]
+        say(f"{name:<27} {' and '.join(forms):<14}  {program.help}")
 
 
 def folder_of(chosen, name):
@@ -90,7 +93,8 @@ def run_all(chosen, settings):
         with endings.waiting:
             pass  # a signal that came while no one waited
         with folder_of(chosen, name) as folder:
-            program = ALL[name](folder, SHORT if chosen.short else LONG, chosen.seed)
+            program = ALL[name](folder, SHORT if chosen.short else chosen.scale, chosen.seed)
+            program.short = chosen.short
             rows.append(passes.run_program(program, settings, say))
     return rows
 

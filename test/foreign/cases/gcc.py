@@ -1,4 +1,4 @@
-"""GCC: a generated C program over several files, -O2 with link-time optimisation by two jobs; it must run and be equal."""
+"""GCC: a generated C program over several files, with link-time optimisation by two jobs; it must run and be equal."""
 
 from harness.program import need
 

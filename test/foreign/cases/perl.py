@@ -1,4 +1,4 @@
-"""Perl: hashes, sorting, strings, regular expressions, a fork that reports through a pipe, threads of pack and Storable."""
+"""Perl: hashes, sorting, strings, regular expressions, pack and Storable, children that report through a pipe."""
 
 import os
 

@@ -52,8 +52,9 @@ class PythonTests(Passes, Batch):
         os.makedirs(self.path("temporary"))
         if os.path.exists(self.path("results.xml")):
             os.unlink(self.path("results.xml"))
-        left_out = LEFT_OUT_IN_SHORT if self.scale < 1 else ()
-        return [self._python, "-m", "test", "--junit-xml", self.path("results.xml"), "--tempdir", self.path("temporary"),
+        left_out = LEFT_OUT_IN_SHORT if self.short else ()
+        return [self._python, "-m", "test", "--junit-xml", self.path("results.xml"),
+                "--tempdir", self.path("temporary"),
                 *(["-j", self.jobs] if self.jobs else []),
                 *(word for pattern in left_out for word in ("--ignore", pattern)), *self.modules]
 

@@ -17,7 +17,8 @@ function objects(count, seed) {
   const next = generator(seed);
   const byName = new Map();
   for (let i = 0; i < count; i++)
-    byName.set(`key-${next() % (count * 4)}`, { id: i, name: `name ${next().toString(36)}`, parts: [next(), i, { deep: next() % 100 }] });
+    byName.set(`key-${next() % (count * 4)}`,
+               { id: i, name: `name ${next().toString(36)}`, parts: [next(), i, { deep: next() % 100 }] });
   return byName;
 }
 
@@ -27,7 +28,8 @@ function churn(map, rounds, seed) {  // garbage of all ages, while the map lives
   for (let i = 0; i < rounds; i++) {
     const key = keys[next() % keys.length];
     const value = map.get(key);
-    map.set(key, { ...value, name: value.name + (i % 10), parts: value.parts.map((part) => typeof part === 'number' ? part ^ i : part) });
+    const parts = value.parts.map((part) => typeof part === 'number' ? part ^ i : part);
+    map.set(key, { ...value, name: value.name + (i % 10), parts });
   }
   return map;
 }
@@ -49,13 +51,17 @@ function arrays(elements, seed) {
 }
 
 function work(scale, seed, what) {
-  return { objects: () => digest(churn(objects(120000 * scale, seed), 150000 * scale, seed + 1)), arrays: () => arrays(1500000 * scale, seed) }[what]();
+  if (what === 'arrays') return arrays(1500000 * scale, seed);
+  return digest(churn(objects(120000 * scale, seed), 150000 * scale, seed + 1));
 }
 
-const inWorker = (data) => new Promise((resolve, reject) => new Worker(__filename, { workerData: data }).on('message', resolve).on('error', reject));
+const inWorker = (data) => new Promise((resolve, reject) => {
+  new Worker(__filename, { workerData: data }).on('message', resolve).on('error', reject);
+});
 const inChild = (data) => new Promise((resolve, reject) => {
   const child = fork(__filename, ['child']);
-  child.on('message', resolve).on('error', reject).on('exit', (code) => code && reject(new Error(`child: ${code}`)));
+  child.on('message', resolve).on('error', reject);
+  child.on('exit', (code) => code && reject(new Error(`child: ${code}`)));
   child.send(data);
 });
 
@@ -71,11 +77,16 @@ async function main(scale, seed) {
   show('pieces', hash(pieces.reverse().join('')));
   global.gc();
   show('map after a collection', digest(map));
-  const results = await Promise.all([inWorker([scale, seed, 'objects']), inWorker([scale, seed, 'arrays']), inChild([scale, seed, 'objects'])]);
+  const results = await Promise.all([inWorker([scale, seed, 'objects']), inWorker([scale, seed, 'arrays']),
+                                     inChild([scale, seed, 'objects'])]);
   results.forEach((result, index) => show(`thread or child ${index}`, result));
   show('map at the end', digest(map));
 }
 
+function answerParent() {
+  process.once('message', (data) => process.send(work(...data), () => process.disconnect()));
+}
+
 if (!isMainThread) parentPort.postMessage(work(...workerData));
-else if (process.argv[2] === 'child') process.once('message', (data) => process.send(work(...data), () => process.disconnect()));
+else if (process.argv[2] === 'child') answerParent();
 else main(Number(process.argv[2]), Number(process.argv[3])).catch((error) => { console.error(error); process.exit(1); });

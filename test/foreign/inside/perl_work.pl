@@ -13,7 +13,8 @@ sub show { print "$_[0]: $_[1]\n"; }
 
 my %table;
 for my $n (1 .. 150_000 * $scale) {
-  $table{"key-" . draw() % 400_000} = { number => $n, name => sprintf("%08x", draw()), parts => [map { draw() % 1000 } 1 .. 3] };
+  my @parts = map { draw() % 1000 } 1 .. 3;
+  $table{"key-" . draw() % 400_000} = { number => $n, name => sprintf("%08x", draw()), parts => \@parts };
 }
 
 sub digest {

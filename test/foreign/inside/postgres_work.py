@@ -73,7 +73,8 @@ def work():
          .hexdigest())
     query("vacuum (full, analyze) pgbench_accounts")
     query("create extension amcheck")
-    show("pg_amcheck", call("pg_amcheck", "-h", FOLDER, "--heapallindexed", "-d", "postgres").strip() or "nothing wrong")
+    checked = call("pg_amcheck", "-h", FOLDER, "--heapallindexed", "-d", "postgres").strip()
+    show("pg_amcheck", checked or "nothing wrong")
     dump = call("pg_dump", "-h", FOLDER, "-t", "pgbench_accounts", "-a", "postgres")
     show("rows in a dump", dump.count("\n"))
 
