@@ -33,8 +33,7 @@ bool best_effort() {
 // `hinterland run` has checked the permission before it started anything. So a process that lacks it is further down
 // and gave it away, by becoming another user. It runs on, as set-user-id programs do, which are not even asked.
 void run_without_permission(const Error& error, const char* program) {
-  log::warning("%s; %s was started by a program that may, and runs without far memory", error.what(),
-               program);
+  log::warning("%s; %s was started by a program that may, and runs without far memory", error.what(), program);
   g_mode.store(Mode::native);
 }
 

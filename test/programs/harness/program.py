@@ -32,6 +32,8 @@ def file_hash(path):
 class Program:
     name = ""
     help = ""
+    local_bytes_max = None  # local memory, should a share of the native peak be more
+    options = ()  # further words for `hinterland run`
 
     def __init__(self, folder, scale, seed):
         self.folder, self.scale, self.seed = folder, scale, seed
