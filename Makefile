@@ -6,6 +6,9 @@ DESTDIR ?=
 JOBS    ?= $(shell nproc)
 CTEST_FLAGS ?=
 BENCH_FLAGS ?=
+FUZZ_FLAGS ?=
+FUZZ_SECONDS ?= 60
+SOAK_FLAGS ?=
 
 packages = @scripts/install-packages
 sources  = $(shell find src include test bench examples -name '*.[ch]pp' -o -name '*.[ch]' 2>/dev/null)
@@ -17,7 +20,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo bench bench-quick install format format-check reference layering tidy asan tsan debug coverage clean help
+.PHONY: all test soak demo bench bench-quick install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
 all:  ## build everything; the command is build/bin/hinterland
 	$(packages) build
@@ -27,6 +30,10 @@ test:  ## unit tests, the layering check and whole programs under far memory
 	$(packages) build test
 	$(call build,build,release)
 	@ctest --preset release $(CTEST_FLAGS)
+
+soak: all  ## the long tests, with progress (SOAK_FLAGS: --list, --only PATTERN, --minutes N)
+	$(packages) test soak
+	@test/soak/run.py $(SOAK_FLAGS)
 
 demo: all  ## a database larger than its local memory, natively and on far memory
 	$(packages) demo
@@ -53,6 +60,12 @@ tsan:  ## unit tests under the thread sanitizer
 	$(packages) build
 	$(call build,build/tsan,tsan)
 	@ctest --preset tsan $(CTEST_FLAGS)
+
+fuzz:  ## run each fuzz target for FUZZ_SECONDS (60), with progress; FUZZ_FLAGS: options of test/fuzz/run
+	$(packages) build fuzz
+	@test -f build/fuzz/build.ninja || cmake --preset fuzz
+	@cmake --build build/fuzz --parallel $(JOBS) --target fuzzers
+	@test/fuzz/run --build build/fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_FLAGS)
 
 debug:  ## unoptimised build with HL_DCHECK in build/debug
 	$(packages) build

@@ -37,5 +37,7 @@ install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/m
 configure_file(${CMAKE_SOURCE_DIR}/packaging/hinterland-server.service.in
   ${CMAKE_BINARY_DIR}/hinterland-server.service @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hinterland-server.service DESTINATION lib/systemd/system)
+# For gdb: brings far pages that a command asks for (docs/running.md).
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/hinterland-gdb.py DESTINATION share/hinterland)
 install(FILES packaging/hinterland.sysusers DESTINATION lib/sysusers.d RENAME hinterland.conf)
 install(FILES LICENSE NOTICE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -27,7 +27,7 @@ enum class OptionType : std::uint8_t {
 };
 
 // Commands that take an option: a set of bits.
-enum : std::uint8_t { kForRun = 1, kForServe = 2, kForDoctor = 4, kForStat = 8, kForTune = 16 };
+enum : std::uint8_t { kForRun = 1, kForServe = 2, kForDoctor = 4, kForStat = 8, kForTune = 16, kForCore = 32 };
 
 // Where an option may be given besides the command line.
 enum class Elsewhere : std::uint8_t {
@@ -71,8 +71,11 @@ enum class OptionId : std::uint8_t {
   report,
   force,
   best_effort,
+  core,
+  output,
   listen,
   memory,
+  client_memory,
   insecure,
   threads,
   json,

@@ -128,6 +128,11 @@ void copy_relaxed(const Array& from, Array& to) {
     to[i].store(from[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
+template <typename Value>
+void copy_relaxed_one(const std::atomic<Value>& from, std::atomic<Value>& to) {
+  to.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
 void copy_text(char* to, std::size_t size, const char* from) { std::snprintf(to, size, "%s", from); }
 
 // What `page` takes over from `old`: state (gauges, device) always; what was counted only if it was counted by
@@ -136,7 +141,14 @@ void carry_over(const StatPage& old, StatPage& page, bool same_process) {
   copy_relaxed(old.gauges, page.gauges);
   copy_text(page.far_url, sizeof page.far_url, old.far_url);
   copy_text(page.policy, sizeof page.policy, old.policy);
+  copy_relaxed_one(old.inside.window_base, page.inside.window_base);
+  copy_relaxed_one(old.inside.window_bytes, page.inside.window_bytes);
+  copy_relaxed_one(old.inside.page_words, page.inside.page_words);
+  copy_relaxed_one(old.inside.page_chunks, page.inside.page_chunks);
+  copy_relaxed_one(old.inside.page_marks, page.inside.page_marks);
+  copy_relaxed_one(old.inside.inside_offset, page.inside.inside_offset);
   if (!same_process) return;
+  copy_relaxed(old.inside.runtime_threads, page.inside.runtime_threads);
   copy_relaxed(old.counters, page.counters);
   page.fault_latency.copy_from(old.fault_latency);
   page.fetch_latency.copy_from(old.fetch_latency);
@@ -144,6 +156,7 @@ void carry_over(const StatPage& old, StatPage& page, bool same_process) {
 
 void forget_counted(StatPage& page) {
   for (auto& counter : page.counters) counter.store(0, std::memory_order_relaxed);
+  for (auto& thread : page.inside.runtime_threads) thread.store(0, std::memory_order_relaxed);
   page.fault_latency.clear();
   page.fetch_latency.clear();
 }
@@ -182,7 +195,9 @@ void LatencyHistogram::merge(const LatencyHistogram& other) {
 std::uint64_t LatencyHistogram::percentile_ns(double share) const {
   std::uint64_t samples = count();
   if (samples == 0) return 0;
-  auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(samples) + 0.999999);
+  // The page may be another's, with any counts: what rounds up beyond 64 bits is all of them.
+  double exact = share * static_cast<double>(samples) + 0.999999;
+  std::uint64_t wanted = exact < 0x1p64 ? static_cast<std::uint64_t>(exact) : samples;
   if (wanted == 0) wanted = 1;
   std::uint64_t seen = 0;
   std::size_t last = 0;
@@ -213,6 +228,14 @@ std::uint64_t LatencyHistogram::upper_edge_ns(std::size_t bucket) {
 
 // relaxed: changed only at start and in a forked child, before other threads run
 StatPage* stat_page() { return g_page.load(std::memory_order_relaxed); }
+
+void note_runtime_thread() {
+  auto self = static_cast<std::int32_t>(syscall(SYS_gettid));
+  for (auto& thread : stat_page()->inside.runtime_threads) {
+    std::int32_t none = 0;
+    if (thread.compare_exchange_strong(none, self)) return;
+  }
+}
 
 void statistics_directory(char* path, std::size_t size) {
   const char* chosen = std::getenv("HINTERLAND_STAT_DIR");

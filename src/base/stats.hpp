@@ -97,9 +97,20 @@ class LatencyHistogram {
   std::array<std::atomic<std::uint64_t>, kBuckets> buckets_{};
 };
 
+// Where things lie in the process, for `hinterland core`, which reads its memory from outside. Addresses there.
+struct InsideView {
+  std::atomic<std::uint64_t> window_base, window_bytes;
+  std::atomic<std::uint64_t> page_words, page_chunks, page_marks;  // paging/page_table.hpp, paging/page_marks.hpp
+  // Of t_inside_runtime (base/inside.hpp), from a thread's pointer (FS): a thread that is stopped while it is not 0
+  // may hold what the runtime needs to serve faults.
+  std::atomic<std::int64_t> inside_offset;
+  // Threads of ours: they serve faults, and must not be stopped.
+  std::array<std::atomic<std::int32_t>, 6> runtime_threads;
+};
+
 struct StatPage {
   static constexpr std::uint64_t kMagic = 0x31544154534c4e48;  // "HNLSTAT1"
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not ready
   std::uint32_t version;
@@ -110,6 +121,7 @@ struct StatPage {
   char program[64];
   char far_url[256];  // without secrets
   char policy[32];
+  InsideView inside;
 
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Counter::count)> counters;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Gauge::count)> gauges;
@@ -137,6 +149,9 @@ inline void add_gauge(Gauge gauge, std::int64_t delta) {
   stat_page()->gauges[static_cast<std::size_t>(gauge)].fetch_add(static_cast<std::uint64_t>(delta),
                                                                  std::memory_order_relaxed);
 }
+
+// The calling thread is one of the runtime's.
+void note_runtime_thread();
 
 // HINTERLAND_STAT_DIR if set, else /dev/shm/hinterland-UID. Written into `path` (at least 256 bytes).
 void statistics_directory(char* path, std::size_t size);

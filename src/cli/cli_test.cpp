@@ -246,6 +246,25 @@ TEST_F(CliTest, SummaryTellsThePeakThatTheBudgetIsAbout) {
   EXPECT_NE(summary_text(facts, outcome, pages_in(directory_)).find("peak local 7.00 MiB, bud"), std::string::npos);
 }
 
+// Root may look at the pages of others, who can write anything into them: texts without an end, and any number.
+TEST_F(CliTest, APageFullOfAnythingIsShownAndNothingBeyondIt) {
+  std::string bytes(sizeof(StatPage), 'x');
+  std::uint64_t magic = StatPage::kMagic;
+  std::uint32_t version = StatPage::kVersion;
+  std::memcpy(bytes.data(), &magic, sizeof magic);
+  std::memcpy(bytes.data() + offsetof(StatPage, version), &version, sizeof version);
+  bytes[offsetof(StatPage, policy) + 3] = '\x1b';  // the beginning of an order to a terminal
+  std::string file = directory_ + "/4711";
+  std::ofstream(file, std::ios::binary) << bytes;
+  Result<StatView> view = StatView::open(file, false);
+  ASSERT_TRUE(view) << view.error().what();
+  std::filesystem::resize_file(file, 0);  // its owner can do that, too
+  Json json = program_json(**view);
+  EXPECT_EQ(json["program"], std::string(sizeof(StatPage::program), 'x'));
+  EXPECT_EQ(json["far_url"], std::string(sizeof(StatPage::far_url), 'x'));
+  EXPECT_EQ(json["policy"], "xxx?" + std::string(sizeof(StatPage::policy) - 4, 'x'));
+}
+
 TEST_F(CliTest, PagesOfDeadProcessesAreRemoved) {
   leave_figures([] { _exit(open_stat_page("gone") == 0 ? 0 : 1); }, false);  // without close: as after SIGKILL
   std::string file = directory_ + "/" + std::to_string(child_);

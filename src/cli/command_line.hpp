@@ -33,6 +33,9 @@ class CommandLine {
   bool is_given(OptionId id) const { return (*this)[id].source > Source::fallback; }
   bool is_flag(OptionId id) const { return (*this)[id].source == Source::flag; }
 
+  // The system allows less than was asked for: programs get this instead.
+  void settle_for(OptionId id, std::uint64_t number) { values_[static_cast<std::size_t>(id)].number = number; }
+
   const Arguments& rest() const { return rest_; }  // PROGRAM ARGUMENT..., or PID
   bool wants_help() const { return wants_help_; }
 

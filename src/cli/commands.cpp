@@ -40,6 +40,14 @@ constexpr Command kCommands[] = {
      "Asks the program for another budget and waits until it has taken it over, at most 2 seconds. A smaller budget "
      "is reached in the background.",
      "hinterland tune 4711 --local 2G", tune_main},
+    {"core", kForCore, "PID", "write a core file of a running program, far pages included",
+     "Stops the program, writes all of its memory and its registers into a core file that gdb reads, and lets it go "
+     "on. "
+     "Far pages come in through the budget as if the program touched them; what cannot be had (a lost page, memory "
+     "that the program excluded with MADV_DONTDUMP) is absent from the file, never zeros. Asks for the permission "
+     "that a debugger needs.\n\n"
+     "A core of a program that dies is written by `hinterland run --core`.",
+     "hinterland core 4711\nhinterland core 4711 -o /var/tmp/core && gdb ./server /var/tmp/core", core_main},
     {"help", 0, "[COMMAND]", "show help for a command",
      "Without COMMAND the list of commands. `hinterland help --markdown` prints the reference page and `hinterland "
      "help --man COMMAND` a manual page.",

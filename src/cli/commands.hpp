@@ -35,6 +35,7 @@ int serve_main(const Arguments& arguments);
 int doctor_main(const Arguments& arguments);
 int stat_main(const Arguments& arguments);
 int tune_main(const Arguments& arguments);
+int core_main(const Arguments& arguments);
 int help_main(const Arguments& arguments);
 int version_main(const Arguments& arguments);
 

@@ -45,9 +45,9 @@ Json program_json(const StatPage& page) {
   std::uint64_t ended_ns = page.ended_ns.load(std::memory_order_relaxed);
   std::uint64_t until_ns = ended_ns != 0 ? ended_ns : now_ns();
   return {{"pid", page.pid},
-          {"program", page.program},
-          {"far_url", page.far_url},
-          {"policy", page.policy},
+          {"program", text_of(page.program)},
+          {"far_url", text_of(page.far_url)},
+          {"policy", text_of(page.policy)},
           {"age_s", static_cast<double>(until_ns - page.started_ns) / 1e9},
           {"ended_in_order", ended_ns != 0},
           {"gauges", gauges_json(figures)},

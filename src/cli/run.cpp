@@ -2,13 +2,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 
+#include "base/available_memory.hpp"
 #include "base/log.hpp"
 #include "base/size.hpp"
+#include "base/units.hpp"
 #include "cli/command_line.hpp"
 #include "cli/executable.hpp"
 #include "cli/preload_library.hpp"
@@ -70,6 +73,20 @@ Status check_program_limits(const CommandLine& line) {
   return {};
 }
 
+// A budget that the memory group does not have would end with the kernel killing the program, without a word.
+void fit_into_group(CommandLine& line) {
+  AvailableMemory memory = available_memory();
+  std::uint64_t wanted = line.number(OptionId::local);
+  if (memory.cgroup_limit_bytes == 0 || wanted < memory.cgroup_limit_bytes) return;
+  // The same share as without --local: the rest is for what the budget does not cover.
+  std::uint64_t granted = std::max(page_floor(memory.cgroup_room_bytes / 4 * 3), option(OptionId::local).minimum);
+  log::warning(
+      "%s %s is more than this memory group may have (%s): using %s, so that the kernel does not kill the program",
+      line[OptionId::local].named.c_str(), rounded_size_text(wanted).c_str(),
+      rounded_size_text(memory.cgroup_limit_bytes).c_str(), rounded_size_text(granted).c_str());
+  line.settle_for(OptionId::local, granted);
+}
+
 // Opens the device once and lets go of it: what is wrong with it is said here, and not by the program.
 Status check_device(const CommandLine& line) {
   far::DeviceSettings settings{line.text(OptionId::key_file), line.number(OptionId::timeout)};
@@ -104,6 +121,11 @@ void export_settings(const CommandLine& line, const std::string& library) {
     else if (row.elsewhere != Elsewhere::nowhere)
       unsetenv(variable_name(row).c_str());  // an inner `run` must not write over our report
   }
+  // Who writes core files is this very program, found again at the crash without PATH or current directory.
+  char self[4096];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length > 0 && line.is_given(OptionId::core))
+    setenv("HINTERLAND_CORE_WRITER", std::string(self, static_cast<std::size_t>(length)).c_str(), 1);
   setenv("LD_PRELOAD", preload_list(library, std::getenv("LD_PRELOAD")).c_str(), 1);
 }
 
@@ -137,7 +159,7 @@ int run_without_us(const CommandLine& line, const std::string& path, const Error
   return fail(status_of(error), error);
 }
 
-int run(const CommandLine& line) {
+int run(CommandLine& line) {
   Result<std::string> path = find_program(line.rest()[0]);
   if (!path) return fail(status_of(path.error()), path.error());
   if (Status program = check_program(*path); !program) {
@@ -151,6 +173,7 @@ int run(const CommandLine& line) {
   if (Status device = check_device(line); !device) return fail(kEnvironment, device.error());
   Result<ReportFile> report = ReportFile::open(line.text(OptionId::report), line.number(OptionId::force) != 0);
   if (!report) return fail(report.error().code() == 0 ? kUsage : kEnvironment, report.error());
+  fit_into_group(line);
   export_settings(line, *library);
   if (report->is_wanted() || line.number(OptionId::verbose) != 0)
     return run_as_parent(line, *path, std::move(*report));

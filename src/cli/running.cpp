@@ -51,6 +51,15 @@ void gather_live(const std::string& directory, bool remove_dead, std::vector<Sta
   }
 }
 
+// The page as it is now, in memory of our own; MAP_FAILED when it cannot be had.
+void* copy_of(int descriptor) {
+  void* address = mmap(nullptr, sizeof(StatPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return address;
+  if (pread(descriptor, address, sizeof(StatPage), 0) == static_cast<ssize_t>(sizeof(StatPage))) return address;
+  munmap(address, sizeof(StatPage));
+  return MAP_FAILED;
+}
+
 }  // namespace
 
 void StatView::Unmap::operator()(StatPage* page) const { munmap(page, sizeof(StatPage)); }
@@ -63,9 +72,10 @@ Result<StatView> StatView::open(const std::string& file, bool writable) {
                 status.st_size >= static_cast<off_t>(sizeof(StatPage)) &&
                 (status.st_uid == geteuid() || geteuid() == 0);
   void* address = MAP_FAILED;
-  if (usable)
-    address =
-        mmap(nullptr, sizeof(StatPage), writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0);
+  if (usable && writable)
+    address = mmap(nullptr, sizeof(StatPage), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  else if (usable)
+    address = copy_of(descriptor);
   close(descriptor);
   if (address == MAP_FAILED) return std::unexpected(Error::make(0, "%s is not a page of figures", file.c_str()));
   StatView view;

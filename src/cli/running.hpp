@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,10 +13,21 @@
 
 namespace hinterland::cli {
 
-// One mapped page. Reading never blocks and never slows the program. Move-only.
+// A text of a page, which whoever owns the page may have filled with anything: no byte beyond the text, and none that
+// a terminal would obey.
+template <std::size_t N>
+std::string text_of(const char (&text)[N]) {
+  std::string copy(text, ::strnlen(text, N));
+  for (char& letter : copy)
+    if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';
+  return copy;
+}
+
+// One page. Reading never blocks and never slows the program. Move-only.
 class StatView {
  public:
-  // Read-write is for tune. Refuses files that are too short, not ours, or of another version.
+  // Read-write is for tune: the page itself, shared. Else a copy of it as it is now, since its owner could cut the
+  // file short under a reader. Refuses files that are too short, not ours, or of another version.
   static Result<StatView> open(const std::string& file, bool writable);
   StatPage* operator->() const { return page_.get(); }
   StatPage& operator*() const { return *page_; }

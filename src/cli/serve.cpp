@@ -10,6 +10,7 @@
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
 #include "cli/listen_address.hpp"
+#include "server/confine.hpp"
 #include "server/server.hpp"
 
 namespace hinterland::cli {
@@ -65,6 +66,7 @@ Result<ServerOptions> options_of(const CommandLine& line) {
   options.host = address->host;
   options.port = address->port;
   options.memory_bytes = line.number(OptionId::memory);
+  options.client_memory_bytes = line.number(OptionId::client_memory);
   options.key_file = line.text(OptionId::key_file);
   options.insecure = line.number(OptionId::insecure) != 0;
   options.threads = static_cast<std::uint32_t>(line.number(OptionId::threads));
@@ -84,6 +86,8 @@ int serve_main(const Arguments& arguments) {
   Result<std::unique_ptr<Server>> server = Server::create(*options);
   if (!server) return fail(kEnvironment, server.error());
   stop_on_signals(**server);
+  if (Status confined = confine(); !confined)
+    log::warning("%s: the server goes on without this protection", confined.error().what());
   announce(**server, *line);
   Status served = (*server)->run();
   if (!served) return fail(kEnvironment, served.error());

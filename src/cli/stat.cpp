@@ -42,7 +42,7 @@ std::uint64_t all_faults(const LastLook& look) {
 void print_row(const StatView& view, const LastLook* last, std::uint64_t at_ns) {
   Figures figures;
   figures.add(*view);
-  std::printf("%7d  %-16.16s %10s %10s %10s", view->pid, view->program,
+  std::printf("%7d  %-16.16s %10s %10s %10s", view->pid, text_of(view->program).c_str(),
               rounded_size_text(figures[Gauge::budget_bytes]).c_str(),
               rounded_size_text(figures[Gauge::resident_bytes]).c_str(),
               rounded_size_text(figures[Gauge::far_bytes]).c_str());
@@ -56,7 +56,8 @@ void print_row(const StatView& view, const LastLook* last, std::uint64_t at_ns) 
                 static_cast<unsigned long long>(figures[Counter::pages_in]),
                 static_cast<unsigned long long>(figures[Counter::pages_out]));
   }
-  std::printf(" %9s  %s\n", duration_text(figures.fault_latency.percentile_ns(0.99)).c_str(), view->far_url);
+  std::printf(" %9s  %s\n", duration_text(figures.fault_latency.percentile_ns(0.99)).c_str(),
+              text_of(view->far_url).c_str());
 }
 
 void print_table(const std::vector<StatView>& views, LastLooks& looks, bool rates) {
@@ -96,9 +97,9 @@ void print_details(const StatView& view, LastLooks& looks) {
   figures.add(*view);
   std::uint64_t at_ns = now_ns();
   LastLook& last = looks[view->pid];
-  std::printf("%s\n", coloured(kBold, std::string(view->program) + " (" + std::to_string(view->pid) + "), for " +
-                                          duration_text(at_ns - view->started_ns) + ", " + view->far_url + ", " +
-                                          view->policy)
+  std::printf("%s\n", coloured(kBold, text_of(view->program) + " (" + std::to_string(view->pid) + "), for " +
+                                          duration_text(at_ns - view->started_ns) + ", " + text_of(view->far_url) +
+                                          ", " + text_of(view->policy))
                           .c_str());
   for (std::size_t i = 0; i < figures.gauges.size(); ++i)
     std::printf("  %-26s %-14s %s\n", kGaugeNames[i].name, gauge_text(kGaugeNames[i], figures.gauges[i]).c_str(),

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "far/file_store.hpp"
 #include "far/io_uring_check.hpp"
@@ -27,12 +28,10 @@ constexpr std::uint32_t kMergeMax = 16;
 class RingChannel final : public Channel {
  public:
   RingChannel(FileStore& store, BouncePages bounce) : store_(store), bounce_(std::move(bounce)) {
-    transfers_.resize(kFileInFlightMax);
-    for (std::uint32_t i = 0; i < kFileInFlightMax; ++i) {
-      free_transfers_.push_back(i);
-      free_bounce_.push_back(i);
-    }
-    unsent_.reserve(kFileInFlightMax);
+    transfers_.resize(kTransfers);
+    for (std::uint32_t i = 0; i < kTransfers; ++i) free_transfers_.push_back(i);
+    for (std::uint32_t i = 0; i < kFileInFlightMax; ++i) free_bounce_.push_back(i);
+    unsent_.reserve(kTransfers);
   }
   ~RingChannel() override;
   Status open();
@@ -45,6 +44,8 @@ class RingChannel final : public Channel {
 
  private:
   static constexpr std::uint32_t kNoBounce = UINT32_MAX;
+  // One a page, and the one whose pages are being given one each, because it failed as a whole.
+  static constexpr std::uint32_t kTransfers = kFileInFlightMax + 1;
   struct Page {
     Request request;
     std::uint32_t bounce;
@@ -61,6 +62,7 @@ class RingChannel final : public Channel {
   void finish(std::uint32_t index, int result);
   void complete(const Page& page, int error);
   std::uint32_t take_transfer() {
+    HL_CHECK(!free_transfers_.empty());
     std::uint32_t index = free_transfers_.back();
     free_transfers_.pop_back();
     transfers_[index].count = 0;

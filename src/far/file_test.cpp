@@ -183,6 +183,20 @@ TEST_P(BrokenFile, AFailedDescriptorIsAnErrorOfEveryPage) {
   for (int error : read_all()) EXPECT_EQ(error, EBADF);
 }
 
+TEST_P(BrokenFile, AFullChannelOfWritesThatFailIsAnErrorOfEachPage) {
+  // Transfers of several pages are split into single ones when they fail: all of a full channel at the same time.
+  int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(dup3(null, device_descriptor(), O_CLOEXEC), 0);  // writes fail with EBADF
+  close(null);
+  auto many = pages_of_slab(slab, 100, device->info().in_flight_max);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < many.size(); ++i) requests.push_back({Operation::write, many[i], &buffers[i % 40], 0});
+  for (int round = 0; round < 10; ++round)
+    EXPECT_EQ(run_to_end(*channel, requests), std::vector<int>(many.size(), EBADF));
+  for (FarPage page : many)
+    EXPECT_EQ(run_one(*channel, Operation::read, page, &buffers[0]), ENODATA) << "never written";
+}
+
 TEST_P(BrokenFile, APageNeverWrittenIsAnErrorNotZeros) {
   EXPECT_EQ(run_one(*channel, Operation::read, pages_of_slab(slab, 500, 1)[0], &buffers[0]), ENODATA);
 }

@@ -46,7 +46,8 @@ class Kernel {
   // Descriptors that the program must not close; returns how many are written.
   virtual std::size_t descriptors(int* out, std::size_t max) const = 0;
 
-  // Faults in [address, length) are delivered from now on; pages already there stay.
+  // Faults in [address, length) are delivered from now on; pages already there stay. The kernel's core files leave
+  // the range out from now on.
   virtual int register_range(std::uintptr_t address, std::size_t length) = 0;
   virtual int unregister_range(std::uintptr_t address, std::size_t length) = 0;
 

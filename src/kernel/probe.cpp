@@ -85,6 +85,15 @@ Error fault_refusal(int call_error, int device_error) {
       .remedy("run: sudo sysctl vm.unprivileged_userfaultfd=1 (or: sudo setfacl -m u:%u:rw %s)", user, kDevice);
 }
 
+bool faults_permitted() {
+  if (Result<OpenedDescriptor> opened = open_descriptor(); opened) {
+    close(opened->descriptor);
+    return true;
+  }
+  long descriptor = syscall(SYS_userfaultfd, O_CLOEXEC);
+  return descriptor < 0 && errno != EPERM && errno != EACCES;  // it fails for another reason
+}
+
 bool user_mode_faults_permitted() {
   long descriptor = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
   if (descriptor >= 0) close(static_cast<int>(descriptor));

@@ -20,6 +20,9 @@ struct ProbedDescriptor {
 // disable_kernel_features(). The error names the setting that forbids it and the command that mends it.
 Result<ProbedDescriptor> open_fault_descriptor();
 
+// False: nothing but permission is missing.
+bool faults_permitted();
+
 // Faults of user code alone can be had, although those inside system calls may be forbidden: not enough for us.
 bool user_mode_faults_permitted();
 

@@ -10,6 +10,7 @@
 #include "kernel/kernel.hpp"
 #include "paging/budget.hpp"
 #include "paging/frames.hpp"
+#include "paging/page_marks.hpp"
 #include "paging/page_table.hpp"
 #include "paging/pinned_pages.hpp"
 #include "paging/policy_host.hpp"
@@ -48,6 +49,7 @@ struct Core {
   Window window;  // its free ranges are guarded by the pager's map lock; base and size never change
   PageTable pages;
   PinnedPages pinned;
+  PageMarks marks;
   FrameRing frames;
   Budget budget;
   PolicyHost policy;

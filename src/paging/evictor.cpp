@@ -95,6 +95,10 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     core_.unlock(page, word);
     return false;
   }
+  if (core_.marks.is_held(page)) {  // out of the policy's lists until nobody holds it
+    core_.unlock(page, word);
+    return false;
+  }
   if (must_stay(word) || core_.pinned.contains(page)) {
     core_.unlock(page, word);
     core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
@@ -349,6 +353,10 @@ void Evictor::write_back(Victims taken) {
   }
   for (std::size_t i = sent; i < used; ++i) taken[requests[i].tag].error = EIO;
   gather(taken, 0);
+  // A device that takes nothing at all (a disk that was filled up by others) is as good as a full one.
+  bool any =
+      std::any_of(taken.begin(), taken.end(), [](const Victim& each) { return each.write && each.error == 0; });
+  if (!any) full_until_ns_ = now_ns() + kFullPauseNs;
 }
 
 // Takes completions until at most `outstanding` requests are left.

@@ -46,6 +46,7 @@ void FaultHandler::resume() {
 
 void FaultHandler::run() {
   InsideRuntime inside;
+  note_runtime_thread();
   placement_.start();
   for (;;) {
     int count = 0;

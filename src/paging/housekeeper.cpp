@@ -28,6 +28,7 @@ std::uint64_t Pager::Impl::takeover_mark() const {
 
 void Pager::Impl::housekeeper() {
   InsideRuntime inside;
+  note_runtime_thread();
   core.space->enter_process();
   for (;;) {
     StatPage* page = stat_page();

@@ -26,6 +26,10 @@ class PageTable {
     return {};
   }
 
+  // For readers outside of the process.
+  std::uintptr_t words_address() const { return reinterpret_cast<std::uintptr_t>(cells_); }
+  std::uintptr_t chunks_address() const { return reinterpret_cast<std::uintptr_t>(chunks_); }
+
   std::uint32_t pages() const { return pages_; }
   PageCell& operator[](PageIndex page) { return cells_[page.value]; }
 

@@ -88,14 +88,27 @@ Status Pager::Impl::create_parts() {
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
   set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
+  if (Status status = core.marks.create(core.window.pages()); !status) return status;
   if (Status status = core.forecast.create(core.window.pages()); !status) return status;
   if (Status status = core.pinned.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   if (Status status = core.policy.create(options.policy, core.window.pages()); !status) return status;
+  show_inside();
   auto space = far::Space::create(*core.device, core.window.bytes());
   if (!space) return std::unexpected(space.error());
   core.space = std::move(*space);
   return {};
+}
+
+void Pager::Impl::show_inside() {
+  InsideView& inside = stat_page()->inside;
+  inside.window_base = core.window.base();
+  inside.window_bytes = core.window.bytes();
+  inside.page_words = core.pages.words_address();
+  inside.page_chunks = core.pages.chunks_address();
+  inside.page_marks = core.marks.address();
+  inside.inside_offset = reinterpret_cast<std::intptr_t>(&t_inside_runtime) -
+                         reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
 }
 
 Status Pager::Impl::create_paging_parts() {

@@ -88,6 +88,13 @@ class Pager {
   // The range is used again, and reads as zeros.
   void commit(std::uintptr_t address, std::size_t length);
 
+  // --- pages that the kernel must find at once ------------------------------------------------------------------
+  // Keeps what lies in the window of [address, length) local and writable, until let_go() or until the memory is
+  // given back. For what the kernel writes without waiting for a fault: PI and robust mutexes, a thread's own block.
+  // Counted by page; the memory must be writable. Little of it: it comes out of the budget.
+  void hold(std::uintptr_t address, std::size_t length);
+  void let_go(std::uintptr_t address, std::size_t length);
+
   // --- fork without exec --------------------------------------------------------------------------------------
   // Around the system call, nothing in between; all in the forking thread, under InsideRuntime.
   void before_fork();

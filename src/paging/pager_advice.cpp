@@ -75,6 +75,13 @@ int Pager::Impl::advise_piece(const Region& piece, int advice) {
       case MADV_PAGEOUT:
         if (managed) return locked ? -EINVAL : 0;
         break;
+      // Once paging has begun, all of the window is kept out of the kernel's core files (Kernel::register_range): it
+      // would write zeros for far pages. What the program wants is noted for `hinterland core`.
+      case MADV_DONTDUMP:
+      case MADV_DODUMP:
+        note_dumped(piece.start, piece.length(), advice == MADV_DODUMP);
+        if (managed) return 0;
+        break;
       case MADV_GUARD_INSTALL:  // read-ahead would undo it; as kernels that do not have it
       case MADV_GUARD_REMOVE:
         return -EINVAL;
@@ -104,7 +111,15 @@ int Pager::Impl::populate(std::uintptr_t address, std::size_t length, int advice
   return reached == address + length ? 0 : -ENOMEM;
 }
 
+void Pager::Impl::note_dumped(std::uintptr_t address, std::size_t length, bool dumped) {
+  regions.mark(address, address + length, dumped ? 0 : kDontDump, dumped ? kDontDump : 0);
+  core.marks.set_dumped(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift), dumped);
+}
+
 void Pager::Impl::apply(const Region& region) {
+  if ((region.attributes & kDontDump) != 0)
+    core.marks.set_dumped(core.window.index_of(region.start),
+                          static_cast<std::uint32_t>(region.length() >> kPageShift), false);
   for (const Effect& effect : kEffects)
     if ((region.attributes & effect.added) != 0) raw_advise(region, effect.advice);
   if ((region.attributes & kLocked) == 0) return;

@@ -36,6 +36,7 @@ struct Pager::Impl {
 
   // --- pager.cpp
   Status create_parts();
+  void show_inside();             // to `hinterland core`
   Status create_paging_parts();   // everything but threads: tests of the page machine drive the parts themselves
   Status start_paging_threads();  // the parts, and threads for them
   Status start_housekeeper();
@@ -71,6 +72,7 @@ struct Pager::Impl {
   // --- pager_advice.cpp; map_mutex is held
   int advise_piece(const Region& piece, int advice);
   int populate(std::uintptr_t address, std::size_t length, int advice);
+  void note_dumped(std::uintptr_t address, std::size_t length, bool dumped);
   void apply(const Region& region);  // gives a new mapping its attributes
   void set_locked(std::uintptr_t address, std::size_t length, int attributes);
   int attributes_of_new = 0;  // after mlockall(MCL_FUTURE)
@@ -92,6 +94,10 @@ struct Pager::Impl {
   bool copy_page(PageIndex page, PageIndex target);
   int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
   std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
+
+  // --- pager_holding.cpp
+  void may_leave(PageIndex page);
+  void let_go_of_freed(std::uintptr_t address, std::size_t length);
 
   // --- pager_fork.cpp
   Status resume_in_child();

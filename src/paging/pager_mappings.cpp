@@ -73,6 +73,7 @@ int Pager::Impl::dispose(PageIndex page, PageWord word) {
 
 void Pager::Impl::forget(std::uintptr_t address, std::size_t length) {
   core.pinned.set(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift), false);
+  core.marks.clear(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift));
   if (!core.managed.load()) return;
   std::uint64_t pages = 0;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
@@ -142,7 +143,9 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
 
 int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
-  return mapped == MAP_FAILED ? -errno : 0;
+  if (mapped == MAP_FAILED) return -errno;
+  raw_madvise(mapped, length, MADV_DONTDUMP);  // as the rest, with which it merges
+  return 0;
 }
 
 std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags) {
@@ -232,6 +235,7 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
       return;
     }
   }
+  impl_->let_go_of_freed(address, length);
   Releases releases(*core.space);
   std::uint64_t pages = 0;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),

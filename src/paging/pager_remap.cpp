@@ -279,6 +279,8 @@ int move_present(std::uintptr_t from, std::uintptr_t to, std::size_t length) {
 // Before paging began mremap does it. Afterwards it must not: the kernel may merge the moved mapping with a
 // registered neighbour and then takes the registration off both, and the neighbour's far pages would read as zeros.
 int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length) {
+  core.marks.copy(core.window.index_of(from), core.window.index_of(to),
+                  static_cast<std::uint32_t>(length >> kPageShift));
   if (!core.managed.load()) return move_present(from, to, length);
   std::uint32_t shift = core.window.index_of(to).value - core.window.index_of(from).value;
   PageRun run;  // resident pages, locked, to be moved with one call

@@ -23,10 +23,13 @@ inline int raw_madvise(void* address, std::size_t length, int advice) {
   return static_cast<int>(syscall(SYS_madvise, address, length, advice));
 }
 
-// Zeroed private memory, charged only as it is touched. nullptr when the address space is used up.
+// Zeroed private memory, charged only as it is touched. nullptr when the address space is used up. Not for the
+// kernel's core files: it would look at gigabytes of untouched pages one by one while the program dies.
 inline void* reserve_zeroed(std::size_t bytes) {
   void* memory = raw_mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-  return memory == MAP_FAILED ? nullptr : memory;
+  if (memory == MAP_FAILED) return nullptr;
+  raw_madvise(memory, bytes, MADV_DONTDUMP);
+  return memory;
 }
 
 }  // namespace hinterland

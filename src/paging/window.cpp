@@ -23,6 +23,8 @@ Result<Window> Window::reserve(std::size_t bytes, std::size_t least_bytes) {
   for (; bytes >= least_bytes; bytes /= 2) {
     void* memory = raw_mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     if (memory == MAP_FAILED) continue;
+    // The kernel would look at each page of it while it dumps core, once one mapping in it was written to.
+    raw_madvise(memory, bytes + kHugePage, MADV_DONTDUMP);
     Window window;
     window.base_ = align_up(reinterpret_cast<std::uintptr_t>(memory), kHugePage);
     window.bytes_ = bytes;

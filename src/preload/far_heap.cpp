@@ -17,6 +17,7 @@
 #include "base/mutex.hpp"
 #include "paging/pager.hpp"
 #include "paging/reservation.hpp"
+#include "preload/heap_gate.hpp"
 #include "preload/jemalloc.hpp"
 
 namespace hinterland::far_heap {
@@ -78,6 +79,10 @@ bool hook_commit(ExtentHooks*, void* address, std::size_t, std::size_t offset, s
   return false;
 }
 bool hook_decommit(ExtentHooks*, void* address, std::size_t, std::size_t offset, std::size_t length, unsigned) {
+  // The runtime's own allocations count for jemalloc's events, too: one of them may empty the thread's cache, far
+  // blocks included. The runtime then is in the middle of something, maybe with the lock that decommit() needs, or in
+  // a child whose pager is not there yet (I6). The extent stays as it is, until the heap takes it again.
+  if (heap_gate::passed_by_this_thread()) return true;
   InHook in_hook;
   Pager::current()->decommit(reinterpret_cast<std::uintptr_t>(address) + offset, length);
   return false;

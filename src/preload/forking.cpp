@@ -3,9 +3,12 @@
 // everything else may lie in it.
 #include "preload/forking.hpp"
 
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include "base/inside.hpp"
 #include "base/stats.hpp"
@@ -16,6 +19,7 @@
 #include "preload/left_local.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/next.hpp"
+#include "preload/raw.hpp"
 #include "preload/state.hpp"
 #include "preload/threads.hpp"
 
@@ -56,8 +60,26 @@ void after_in_child() {
   threads::after_fork_in_child();
 }
 
+// While the movers stand still nobody fetches a page, so no handler of the program may run: it, or the kernel that
+// writes its frame to a signal stack in far memory, would wait for ever. All signals, libc's own two included.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&kAll), reinterpret_cast<long>(&before_),
+              sizeof kAll);
+  }
+  ~SignalsBlocked() { raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before_), 0, sizeof kAll); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};  // the kernel's signal set
+  std::uint64_t before_ = 0;
+};
+
 // The fork itself, with far memory right on both sides. Nothing of the program runs in between.
 pid_t fork_far() {
+  SignalsBlocked blocked;
   InsideRuntime inside;
   lock_all();
   pager().before_fork();

@@ -24,8 +24,10 @@ std::atomic<std::uint32_t> g_inside{0};
 std::atomic<bool> g_closed{false};
 std::atomic<std::size_t> g_emergency_used{0};
 std::atomic<Later*> g_later{nullptr};
+__attribute__((tls_model("initial-exec"))) thread_local int t_passed = 0;
 
 void drain_later() {
+  ++t_passed;
   // acquire: pairs with the release in free_later(), which wrote the link
   Later* block = g_later.exchange(nullptr, std::memory_order_acquire);
   while (block != nullptr) {
@@ -33,18 +35,25 @@ void drain_later() {
     hlje_dallocx(block, kJeNoCache);
     block = next;
   }
+  --t_passed;
 }
 
 }  // namespace
 
 bool enter() {
+  ++t_passed;
   g_inside.fetch_add(1, std::memory_order_seq_cst);
   if (!g_closed.load(std::memory_order_seq_cst)) return true;
   leave();
   return false;
 }
 
-void leave() { g_inside.fetch_sub(1, std::memory_order_seq_cst); }
+void leave() {
+  g_inside.fetch_sub(1, std::memory_order_seq_cst);
+  --t_passed;
+}
+
+bool passed_by_this_thread() { return t_passed > 0; }
 
 void close() {
   g_closed.store(true, std::memory_order_seq_cst);

@@ -16,6 +16,8 @@ namespace hinterland::heap_gate {
 // True: the caller may use jemalloc, and must leave(). False: it must use the emergency region.
 bool enter();
 void leave();
+// Whether this thread is between enter() and leave(), or frees what was put off.
+bool passed_by_this_thread();
 
 void close();
 void open_in_parent();

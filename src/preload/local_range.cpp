@@ -42,6 +42,7 @@ bool reserve() {
     if (raw::failed(base)) continue;
     g_base = static_cast<std::uintptr_t>(base);
     g_bytes = bytes;
+    raw::madvise(g_base, g_bytes, MADV_DONTDUMP);  // else the kernel dumps the empty terabyte page by page
     raw::mprotect(emergency_base(), kEmergencyBytes, PROT_READ | PROT_WRITE);
     g_next.store((g_base + kHuge - 1) & ~(kHuge - 1), std::memory_order_relaxed);
     g_reserved.store(true, std::memory_order_release);  // pairs with the acquire in map()
@@ -70,7 +71,9 @@ std::intptr_t map(const void* hint, std::size_t length) {
 int unmap(std::uintptr_t address, std::size_t length) {
   // The addresses stay reserved: nothing else may come to lie in the range.
   std::intptr_t result = raw::mmap(address, length, PROT_NONE, kReserveFlags | MAP_FIXED);
-  return raw::failed(result) ? static_cast<int>(result) : 0;
+  if (raw::failed(result)) return static_cast<int>(result);
+  raw::madvise(address, length, MADV_DONTDUMP);
+  return 0;
 }
 
 }  // namespace hinterland::local_range

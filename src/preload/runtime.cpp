@@ -23,6 +23,8 @@ bool runtime_wanted() {
   return std::getenv("HINTERLAND_LOCAL") != nullptr || std::getenv("HINTERLAND_FAR") != nullptr;
 }
 
+bool runtime_permitted() { return faults_permitted(); }
+
 Status start_runtime(const char* program) {
   Result<Settings> settings = settings_from_environment();
   if (!settings) return std::unexpected(settings.error());

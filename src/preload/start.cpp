@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/stats.hpp"
+#include "preload/crash.hpp"
 #include "preload/far_heap.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/loader_range.hpp"
@@ -30,7 +31,15 @@ bool best_effort() {
   return value != nullptr && value[0] != '\0' && std::strcmp(value, "0") != 0;
 }
 
-void refuse(const Error& error) {
+// `hinterland run` has checked the permission before it started anything. So a process that lacks it is further down
+// and gave it away, by becoming another user. It runs on, as set-user-id programs do, which are not even asked.
+void run_without_permission(const Error& error, const char* program) {
+  log::warning("%s; %s was started by a program that may, and runs without far memory", error.what(), program);
+  g_mode.store(Mode::native);
+}
+
+void refuse(const Error& error, const char* program) {
+  if (!runtime_permitted()) return run_without_permission(error, program);
   log::error("%s", error.what());
   if (error.next_step()[0] != '\0') log::error("%s", error.next_step());
   if (best_effort()) {
@@ -50,10 +59,11 @@ void begin(const char* program) {
   loader_range::find();
   libc_after_fork::prepare();
   Status started = start_runtime(program);
-  if (!started) return refuse(started.error());
+  if (!started) return refuse(started.error(), program);
   far_heap::start();
   g_mode.store(Mode::far);
   threads::start();
+  crash::start();
   atexit(close_stat_page);  // first registered, last to run
   at_quick_exit(close_stat_page);
 }

@@ -11,8 +11,10 @@
 #include <cstdlib>
 
 #include "base/inside.hpp"
+#include "base/units.hpp"
 #include "preload/local_heap.hpp"
 #include "preload/next.hpp"
+#include "preload/raw.hpp"
 #include "preload/state.hpp"
 
 // glibc 2.35; without them the pager does not know where threads run.
@@ -48,9 +50,25 @@ void thread_ends(void* value) {
   if (g_count.fetch_sub(1) == 1) std::exit(0);
 }
 
+// The stack of a thread, and with it what libc keeps of it, may be far memory (pthread_attr_setstack). The kernel
+// writes there when it switches CPUs (rseq) and when the thread ends (the robust list, the word that pthread_join
+// waits for), and in the end it does not wait for faults: a page that is far then would leave pthread_join waiting
+// for ever.
+void hold_thread_block() {
+  auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  if (!pager().contains(self)) return;
+  std::uintptr_t robust_list = 0;
+  std::size_t length = 0;
+  raw::call(SYS_get_robust_list, 0, reinterpret_cast<long>(&robust_list), reinterpret_cast<long>(&length));
+  // In the block: header, thread id (the word), robust list, in this order.
+  if (robust_list >= self && robust_list - self < kPageSize) pager().hold(self, robust_list + length - self);
+  if (auto cpu = reinterpret_cast<std::uintptr_t>(cpu_word()); cpu != 0) pager().hold(cpu, sizeof(std::uint32_t));
+}
+
 void thread_starts() {
   if (g_have_key) pthread_setspecific(g_key, reinterpret_cast<void*>(std::uintptr_t{1}));
   InsideRuntime inside;
+  hold_thread_block();
   pager().thread_started(cpu_word());
 }
 

@@ -218,6 +218,67 @@ void hog(std::size_t threads, std::size_t mebibytes) {
   answer("hogged wrong %zu", wrong.load());
 }
 
+// --- trouble
+// ---------------------------------------------------------------------------------------------------------------
+
+std::atomic<bool> g_stormy;
+std::atomic<std::size_t> g_storm_threads, g_storm_accesses;
+
+// Threads that touch pages at random, half of them by writing what is there already: the contents stay right.
+void storm(std::size_t threads) {
+  g_stormy = true;
+  for (std::size_t number = 0; number < threads; ++number) {
+    ++g_storm_threads;
+    std::thread([number] {
+      std::uint64_t state = number * 0x9e3779b97f4a7c15 + 1;
+      while (g_stormy) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        std::atomic_ref word(*page_at((state >> 33) % g_pages));
+        if (std::uint64_t value = word.load(std::memory_order_relaxed); (state >> 32) % 2 == 0)
+          word.compare_exchange_strong(value, value, std::memory_order_relaxed);
+        ++g_storm_accesses;
+      }
+      --g_storm_threads;
+    }).detach();
+  }
+  answer("storm %zu", threads);
+}
+
+void calm() {
+  g_stormy = false;
+  while (g_storm_threads != 0) usleep(1000);
+  answer("calm %zu", g_storm_accesses.load());
+}
+
+// Opens descriptors until there are no more; "hoard 0" closes them again.
+void hoard(std::size_t wanted) {
+  static std::vector<int> held;
+  if (wanted == 0) {
+    for (int fd : held) close(fd);
+    held.clear();
+    return answer("hoarded 0 errno 0");
+  }
+  held.reserve(1 << 16);
+  int fd = 0;
+  while (held.size() < held.capacity() && (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) held.push_back(fd);
+  answer("hoarded %zu errno %d", held.size(), fd < 0 ? errno : 0);
+}
+
+// Cuts a mapping into pieces of one page, until the kernel allows no more; and takes it away again.
+void cut_up(std::size_t pages) {
+  void* block = mmap(nullptr, pages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return answer("errno %d", errno);
+  std::size_t cuts = 0;
+  int error = 0;
+  for (std::size_t page = 1; page < pages && error == 0; page += 2, ++cuts)
+    if (mprotect(static_cast<char*>(block) + page * kPage, kPage, PROT_READ) != 0) error = errno;
+  std::size_t wrong = count_wrong(0, g_pages);
+  for (std::size_t page = 0; page < g_pages; ++page) write_page(page);
+  wrong += count_wrong(0, g_pages);
+  int unmapped = munmap(block, pages * kPage);
+  answer("cut %zu errno %d wrong %zu unmapped %d", cuts, error, wrong, unmapped);
+}
+
 void obey(const char* line) {
   char verb[32] = "", word[32] = "";
   std::size_t a = 0, b = 0;
@@ -232,6 +293,10 @@ void obey(const char* line) {
   if (is("end")) return end(word);
   if (is("child")) return fork_idle_child();
   if (is("close")) return close_all(word);
+  if (is("storm")) return storm(a);
+  if (is("calm")) return calm();
+  if (is("hoard")) return hoard(a);
+  if (is("cut")) return cut_up(a);
   if (is("recycle")) return recycle(a, b);
   if (is("hog")) return hog(a, b);
   if (is("forks")) {

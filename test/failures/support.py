@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import random
 import re
 import select
@@ -9,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -41,6 +43,15 @@ def resident_anonymous(pid):
         return int(re.search(r"RssAnon:\s+(\d+) kB", file.read())[1]) << 10
 
 
+def record(failure, outcome, seconds):
+    """A measured time to the outcome of a failure: a line on standard error, and one of test/failures/measure's table."""
+    print(f"[outcome] {failure}: {outcome} after {seconds * 1000:.0f} ms", file=sys.stderr, flush=True)
+    path = os.environ.get("HINTERLAND_TEST_OUTCOMES")
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"failure": failure, "outcome": outcome, "seconds": seconds}) + "\n")
+
+
 class Sampler(threading.Thread):
     """The highest RssAnon of a process, looked at every 10 ms."""
 
@@ -64,13 +75,14 @@ class Sampler(threading.Thread):
 
 
 class Puppet:
-    """test/failures/puppet.cpp, natively or under `hinterland run`."""
+    """test/failures/puppet.cpp, natively or under `hinterland run`; `prefix`: words in front of the command."""
 
-    def __init__(self, test, *options, far=None, local="8M", timeout="1s", takeover="start"):
-        words = [HINTERLAND, "run", "--local", local, "--far", far, "--timeout", timeout, "--takeover",
-                 takeover, *options, "--"]
+    def __init__(self, test, *options, far=None, local="8M", timeout="1s", takeover="start", prefix=()):
+        local_words = ["--local", local] if local else []
+        words = [HINTERLAND, "run", *local_words, "--far", far, "--timeout", timeout, "--takeover", takeover,
+                 *options, "--"]
         self._errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([*(words if far else []), PUPPET], env=test.environment, bufsize=0,
+        self.process = subprocess.Popen([*prefix, *(words if far else []), PUPPET], env=test.environment, bufsize=0,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
         test.addCleanup(self._clean_up)
         self._text = b""
@@ -124,16 +136,17 @@ class Puppet:
 
 
 class Server:
-    def __init__(self, test, memory="512M", port=0):
-        self.process = subprocess.Popen([HINTERLAND, "serve", "--listen", f"127.0.0.1:{port}", "--memory", memory],
-                                        env=test.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    def __init__(self, test, *options, memory="512M", port=0, host="127.0.0.1", prefix=()):
+        self.process = subprocess.Popen([*prefix, HINTERLAND, "serve", "--listen", f"{host}:{port}", "--memory", memory,
+                                         *options], env=test.environment, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL)
         test.addCleanup(self._clean_up)
         line = self.process.stdout.readline().decode()
-        found = re.search(r"127\.0\.0\.1:(\d+)", line)
+        found = re.search(re.escape(host) + r":(\d+)", line)
         if not found:
             raise AssertionError(f"hinterland serve said {line!r}")
         self.port = int(found[1])
-        self.url = f"tcp://127.0.0.1:{self.port}"
+        self.url = f"tcp://{host}:{self.port}"
 
     @property
     def pid(self):
@@ -155,13 +168,17 @@ class Server:
 
 
 class Proxy:
-    """Stands between a program and its server. Set `corrupt` to the share of pages read in which one bit is flipped;
-    drop() ends all connections, cut() refuses new ones, too."""
+    """Stands between a program and its server. Set `corrupt` to the share of pages read in which one bit is flipped,
+    `mislead` to N to have each Nth reply carry another page's contents, `delay` to the seconds that a reply is late; with
+    `shuffle` replies come in another order. drop() ends all connections, cut() refuses new ones, too."""
 
     _HELLO, _HEADER, _READ_REPLY = 48, 32, 0x8008
 
     def __init__(self, test, server, seed=SEED):
         self.corrupt, self.flipped = 0.0, 0
+        self.mislead, self.misled, self._replies = 0, 0, 0
+        self.delay, self.shuffle, self.shuffled = 0.0, False, 0
+        self._other_page = bytes(4096)
         self._target, self._random = ("127.0.0.1", server.port), random.Random(seed)
         self._lock, self._sockets, self._refuse = threading.Lock(), [], False
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -219,19 +236,56 @@ class Proxy:
 
     def _answer(self, source, target):
         """Frame by frame: only the bytes of pages are changed, never a header."""
+        frames = queue.SimpleQueue()
+        sender = threading.Thread(target=self._send, args=(frames, target), daemon=True)
+        sender.start()
         try:
             with source.makefile("rb") as stream:
-                target.sendall(self._exactly(stream, self._HELLO))
+                frames.put(self._exactly(stream, self._HELLO))
                 while True:
                     header = self._exactly(stream, self._HEADER)
                     length, kind = struct.unpack("<IH", header[:6])
                     body = bytearray(self._exactly(stream, length))
-                    if kind == self._READ_REPLY and self.corrupt:
+                    if kind == self._READ_REPLY and length:
                         self._damage(body)
-                    target.sendall(header + body)
+                        self._exchange(body)
+                    frames.put(header + body)
         except (OSError, EOFError):
             pass
+        frames.put(None)
+        sender.join()
         self._end(source, target)
+
+    def _send(self, frames, target):
+        try:
+            while (frame := frames.get()) is not None:
+                batch = [frame]
+                if self.shuffle:
+                    time.sleep(0.001)  # so that some gather
+                if self.delay:
+                    time.sleep(self.delay)
+                while self.shuffle and not frames.empty():
+                    batch.append(frames.get())
+                last = batch[-1] is None
+                batch = [each for each in batch if each is not None]
+                if len(batch) > 1:
+                    self.shuffled += len(batch)
+                    self._random.shuffle(batch)
+                target.sendall(b"".join(batch))
+                if last:
+                    return
+        except OSError:
+            self._end(target)
+
+    def _exchange(self, body):
+        """The contents of another page than was asked for, all right in themselves."""
+        mine = bytes(body[-4096:])
+        self._replies += 1
+        if self.mislead and self._replies % self.mislead == 0 and mine != self._other_page:
+            body[-4096:] = self._other_page
+            self.misled += 1
+        else:
+            self._other_page = mine
 
     def _damage(self, body):
         for page in range(0, len(body), 4096):

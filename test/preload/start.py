@@ -27,5 +27,7 @@ run(0, "", HINTERLAND_LOCAL="64M")
 # The program's own jemalloc settings are not for ours.
 run(0, "", HINTERLAND_LOCAL="64M", MALLOC_CONF="nonsense:true,narenas:77")
 run(1, "the test asks for a failure", HINTERLAND_LOCAL="64M", HINTERLAND_TEST_START_FAILS="1")
+run(0, "was started by a program that may, and runs without far memory", HINTERLAND_LOCAL="64M",
+    HINTERLAND_TEST_START_FAILS="1", HINTERLAND_TEST_NOT_PERMITTED="1")
 run(1, "unset it", HINTERLAND_LOCAL="64M", HINTERLAND_TEST_START_FAILS="1", HINTERLAND_BEST_EFFORT="0")
 run(0, "without far memory", HINTERLAND_LOCAL="64M", HINTERLAND_TEST_START_FAILS="1", HINTERLAND_BEST_EFFORT="1")

@@ -30,6 +30,8 @@ Result<std::size_t> read_all(int fd, const char* path, Buffer& buffer) {
     if (n == 0) break;
     size += static_cast<std::size_t>(n);
   }
+  // Full: there may be more, so its last bytes are not the file's, and line ends among them do not end the key.
+  if (size == buffer.size()) return size;
   while (size > 0 && (buffer[size - 1] == '\n' || buffer[size - 1] == '\r')) --size;
   return size;
 }

@@ -67,6 +67,14 @@ TEST_F(KeyFile, TakesTheLongestAndNoLonger) {
   EXPECT_EQ(complaint(), "key file '" + path_ + "' is too long: more than 4096 bytes");
 }
 
+TEST_F(KeyFile, NeverTakesTheBeginningOfALongFileForAKey) {
+  // Line ends where the reading stops, and more behind them: found by the fuzzer.
+  write("0123456789abcdef" + std::string(kKeyBytesMax, '\n') + "0123456789abcdef");
+  EXPECT_EQ(complaint(), "key file '" + path_ + "' is too long: more than 4096 bytes");
+  write(std::string(kKeyBytesMax, 'k') + "\n\n\nand more");
+  EXPECT_EQ(complaint(), "key file '" + path_ + "' is too long: more than 4096 bytes");
+}
+
 TEST_F(KeyFile, RefusesWhatOthersCanUse) {
   for (mode_t mode : {0640, 0604, 0620, 0601, 0666}) {
     write("0123456789abcdef", mode);

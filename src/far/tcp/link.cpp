@@ -19,6 +19,11 @@ int Link::start(const Endpoint& endpoint, const SecretKey& key, wire::Type sessi
                 const wire::SessionRequest& request) {
   drop();
   int fd = start_connect(endpoint);
+  if (fd == -EMFILE && descriptor_ >= 0) {
+    // The program has used up its descriptors. The broken connection's makes room for the new one.
+    close_descriptor();
+    fd = start_connect(endpoint);
+  }
   if (fd < 0) return fail(-fd, "cannot be reached", "check that hinterland serve runs there");
   descriptor_ = move_high(fd, descriptor_);
   handshake_.start(key, session, request);

@@ -244,6 +244,9 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
   raw::mprotect(address, length, PROT_READ | PROT_WRITE);
 }
 
+void Pager::hold(std::uintptr_t, std::size_t) {}
+void Pager::let_go(std::uintptr_t, std::size_t) {}
+
 void Pager::before_fork() { impl_->mutex.lock(); }
 void Pager::after_fork_in_parent(bool) { impl_->mutex.unlock(); }
 void Pager::reserve_in_child() {}

@@ -1,5 +1,6 @@
 // The runtime of the test library: the local pager, a thread of its own that never ends, and two descriptors that the
-// program must not close. On when HINTERLAND_LOCAL is set; HINTERLAND_TEST_START_FAILS makes it fail.
+// program must not close. On when HINTERLAND_LOCAL is set; HINTERLAND_TEST_START_FAILS makes it fail,
+// with HINTERLAND_TEST_NOT_PERMITTED as if for want of permission.
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -32,6 +33,8 @@ std::size_t Pager::descriptors(int* out, std::size_t max) const {
 }
 
 bool runtime_wanted() { return getenv("HINTERLAND_LOCAL") != nullptr; }
+
+bool runtime_permitted() { return getenv("HINTERLAND_TEST_NOT_PERMITTED") == nullptr; }
 
 Status start_runtime(const char* program) {
   if (getenv("HINTERLAND_TEST_START_FAILS") != nullptr)

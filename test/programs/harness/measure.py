@@ -31,7 +31,8 @@ def run(program, before=(), *, seconds_max=120):
     """`before`: the launcher's words, empty for native. Failure also when the program itself fails."""
     out, errors = program.path("stdout"), program.path("stderr")
     with open(out, "wb") as stdout, open(errors, "wb") as stderr:
-        with Process([*before, *program.command()], stdout=stdout, stderr=stderr, cwd=program.folder) as process:
+        argv = [*program.wrapper(), *before, *program.command()]
+        with Process(argv, stdout=stdout, stderr=stderr, cwd=program.folder) as process:
             try:
                 drive = _batch if isinstance(program, Batch) else _server
                 answer, seconds = drive(program, process, out, seconds_max)
@@ -43,8 +44,7 @@ def run(program, before=(), *, seconds_max=120):
 
 def _batch(program, process, out, seconds_max):
     code = process.wait(seconds_max)
-    if code != 0:
-        raise Failure(f"exit status {code}")
+    program.accept(code)
     return program.answer(out), process.seconds
 
 

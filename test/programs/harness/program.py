@@ -32,6 +32,8 @@ def file_hash(path):
 class Program:
     name = ""
     help = ""
+    local_bytes_max = None  # local memory, should a share of the native peak be more
+    options = ()  # further words for `hinterland run`
 
     def __init__(self, folder, scale, seed):
         self.folder, self.scale, self.seed = folder, scale, seed
@@ -46,8 +48,23 @@ class Program:
         """Words for argv. Its stdout goes to a file."""
         raise NotImplementedError
 
+    def wrapper(self):
+        """Words before everything, the launcher's included: as which user it runs, for example."""
+        return []
+
+    def compare(self, native, far):
+        """Failure that names the first result that differs."""
+        for what in sorted({*native, *far}):
+            if native.get(what) != far.get(what):
+                raise Failure(f"{what} differs: {str(native.get(what))[:40]} natively, {str(far.get(what))[:40]} far")
+
 
 class Batch(Program):
+    def accept(self, code):
+        """Failure when this exit status means that there is no answer."""
+        if code != 0:
+            raise Failure(f"exit status {code}")
+
     def answer(self, stdout):
         """{what: value} of results that must be equal; `stdout` is the path of what it printed."""
         return {"output": file_hash(stdout)}

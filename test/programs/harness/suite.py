@@ -22,15 +22,9 @@ class Settings:
     options: tuple = ()
 
 
-def budget(native, share):
-    return max(MINIMUM_BUDGET_BYTES, int(native.peak_bytes * share) // 4096 * 4096)
-
-
-def compare(native, far):
-    """Failure that names the first result that differs."""
-    for what in sorted({*native, *far}):
-        if native.get(what) != far.get(what):
-            raise Failure(f"{what} differs: {str(native.get(what))[:40]} natively, {str(far.get(what))[:40]} far")
+def budget(native, share, bytes_max=None):
+    local = int(native.peak_bytes * share) // 4096 * 4096
+    return max(MINIMUM_BUDGET_BYTES, min(local, bytes_max or local))
 
 
 def check_resident(outcome, local_bytes, native_peak_bytes, figures):
@@ -49,14 +43,15 @@ def check_report(figures):
 
 def run_far(program, native, url, settings):
     """(Outcome, figures of the report, budget in bytes) over one device, after all checks."""
-    local = budget(native, settings.local_share)
+    local = budget(native, settings.local_share, program.local_bytes_max)
     path = program.path("report.json")
     if os.path.exists(path):
         os.unlink(path)
     with devices.opened(url, settings.launcher, program.folder, 2 * native.peak_bytes) as full_url:
-        before = settings.launcher.run(local_bytes=local, url=full_url, report=path, options=settings.options)
+        options = (*program.options, *settings.options)
+        before = settings.launcher.run(local_bytes=local, url=full_url, report=path, options=options)
         outcome = measure.run(program, before, seconds_max=settings.seconds_max)
-    compare(native.answer, outcome.answer)
+    program.compare(native.answer, outcome.answer)
     figures = report.read(path)
     check_report(figures)
     check_resident(outcome, local, native.peak_bytes, figures)

@@ -1,0 +1,135 @@
+#include "cli/core/segments.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.hpp"
+#include "paging/page_marks.hpp"
+#include "paging/page_table.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+// Bits of /proc/PID/pagemap: the page is present, or swapped. (For what is paged by us neither says anything.)
+constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
+
+void append(std::vector<Piece>& pieces, std::uint64_t start, std::uint64_t end, Take take) {
+  if (start >= end) return;
+  if (!pieces.empty() && pieces.back().end == start && pieces.back().take == take)
+    pieces.back().end = end;
+  else
+    pieces.push_back({start, end, take});
+}
+
+Take take_of(PageWord word) {
+  switch (word.state()) {
+    case PageState::untouched:
+      // Busy: somebody is just bringing it, or freeing it.
+      return word.busy() ? Take::far : Take::zeros;
+    case PageState::lost:
+      return Take::absent;
+    default:
+      return Take::far;
+  }
+}
+
+// The pages of one chunk, or a part of it: [first, last) in the window.
+void append_chunk(std::vector<Piece>& pieces, const RuntimeView& view, const ProcessMemory& memory,
+                  std::uint64_t first, std::uint64_t last) {
+  std::array<std::uint64_t, PageTable::kChunkPages> words;
+  std::array<std::uint8_t, PageTable::kChunkPages> marks;
+  std::size_t pages = last - first;
+  std::uint64_t at = view.window_base + (first << kPageShift);
+  bool known = memory.read_resident(view.page_words + first * sizeof words[0], words.data(),
+                                    pages * sizeof words[0]) == pages * sizeof words[0] &&
+               memory.read_resident(view.page_marks + first, marks.data(), pages) == pages;
+  for (std::size_t i = 0; i < pages; ++i, at += kPageSize) {
+    bool wanted = known && (marks[i] & PageMarks::kNotDumped) == 0;
+    append(pieces, at, at + kPageSize, wanted ? take_of(PageWord(words[i])) : Take::absent);
+  }
+}
+
+// A part of the window: each page's word says where it is.
+std::vector<Piece> paged_pieces(const Mapping& mapping, const RuntimeView& view, const ProcessMemory& memory) {
+  constexpr std::uint64_t kChunk = PageTable::kChunkPages;
+  std::vector<Piece> pieces;
+  std::uint64_t first = (mapping.start - view.window_base) >> kPageShift;
+  std::uint64_t last = (mapping.end - view.window_base) >> kPageShift;
+  std::vector<std::uint8_t> used((last + kChunk - 1) / kChunk - first / kChunk);
+  if (memory.read_resident(view.page_chunks + first / kChunk, used.data(), used.size()) != used.size())
+    return {{mapping.start, mapping.end, Take::absent}};
+  for (std::uint64_t at = first; at < last;) {
+    std::uint64_t end = std::min((at / kChunk + 1) * kChunk, last);
+    if (used[at / kChunk - first / kChunk] != 0)
+      append_chunk(pieces, view, memory, at, end);
+    else
+      append(pieces, view.window_base + (at << kPageShift), view.window_base + (end << kPageShift), Take::zeros);
+    at = end;
+  }
+  return pieces;
+}
+
+// Memory that the kernel has alone: what is not present was never touched.
+std::vector<Piece> private_pieces(const Mapping& mapping, int pagemap) {
+  std::vector<Piece> pieces;
+  std::array<std::uint64_t, 4096> entries;
+  for (std::uint64_t at = mapping.start; at < mapping.end;) {
+    std::size_t pages = std::min<std::uint64_t>(entries.size(), (mapping.end - at) >> kPageShift);
+    ssize_t got = pread(pagemap, entries.data(), pages * 8, static_cast<off_t>((at >> kPageShift) * 8));
+    if (got <= 0) {  // then everything is looked at
+      append(pieces, at, mapping.end, Take::resident);
+      break;
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got) / 8; ++i, at += kPageSize)
+      append(pieces, at, at + kPageSize, (entries[i] & kPresentOrSwapped) != 0 ? Take::resident : Take::zeros);
+  }
+  return pieces;
+}
+
+}  // namespace
+
+RuntimeView RuntimeView::of(const StatPage& page) {
+  RuntimeView view;
+  view.window_base = page.inside.window_base;
+  view.window_bytes = page.inside.window_bytes;
+  view.page_words = page.inside.page_words;
+  view.page_chunks = page.inside.page_chunks;
+  view.page_marks = page.inside.page_marks;
+  view.inside_offset = page.inside.inside_offset;
+  for (const auto& thread : page.inside.runtime_threads)
+    if (thread != 0) view.threads.push_back(thread);
+  view.managed = page.gauges[static_cast<std::size_t>(Gauge::managed)] != 0;
+  return view;
+}
+
+// As the kernel's own core files, with their usual filter: what the process wrote, anonymous memory shared or not,
+// and the first page of a file that is mapped, which tells debuggers which file it is.
+std::vector<Piece> pieces_of(const Mapping& mapping, const RuntimeView& view, const ProcessMemory& memory,
+                             int pagemap) {
+  if (view.is_paged(mapping)) {
+    std::vector<Piece> pieces = paged_pieces(mapping, view, memory);
+    // Address space that is only reserved.
+    if (mapping.permissions == 0)
+      for (Piece& piece : pieces)
+        if (piece.take == Take::zeros) piece.take = Take::absent;
+    return pieces;
+  }
+  bool anonymous = mapping.inode == 0;
+  bool shared_anonymous = mapping.shared && mapping.name.starts_with("/dev/zero");
+  bool unreadable = mapping.not_dumped || mapping.is_device || mapping.name.starts_with("[vvar") ||
+                    mapping.name.starts_with("[vsyscall") || (mapping.shared && !shared_anonymous);
+  if (unreadable) return {{mapping.start, mapping.end, Take::absent}};
+  if (shared_anonymous || mapping.name == "[vdso]") return {{mapping.start, mapping.end, Take::resident}};
+  if (anonymous && mapping.permissions == 0 && mapping.anonymous_bytes == 0)
+    return {{mapping.start, mapping.end, Take::absent}};
+  if (anonymous) return private_pieces(mapping, pagemap);
+  if (mapping.anonymous_bytes != 0) return {{mapping.start, mapping.end, Take::resident}};
+  std::vector<Piece> pieces;
+  append(pieces, mapping.start, mapping.start + kPageSize, mapping.offset == 0 ? Take::resident : Take::absent);
+  append(pieces, mapping.start + kPageSize, mapping.end, Take::absent);
+  return pieces;
+}
+
+}  // namespace hinterland::cli

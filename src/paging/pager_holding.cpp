@@ -1,0 +1,59 @@
+// Pages that must not leave: the kernel writes to them where it cannot wait for a fault to be served, and where it
+// would give up without a word (the end of a thread, priority-inheriting futexes).
+#include <atomic>
+
+#include "paging/pager_impl.hpp"
+
+namespace hinterland {
+namespace {
+
+// Calls visit(page, address) for each page of the range, with an address in the range and on the page.
+template <typename Visit>
+void for_each_page_of(const Core& core, std::uintptr_t address, std::size_t length, Visit&& visit) {
+  for (std::uintptr_t at = address; at < address + length; at = page_floor(at) + kPageSize)
+    if (core.window.contains(at, 1)) visit(core.window.index_of(at), at);
+}
+
+}  // namespace
+
+void Pager::hold(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t at) {
+    core.marks.hold(page);
+    if (core.managed.load()) {
+      // Who took the page before the mark was there is done with it after this; who comes later sees the mark.
+      core.pages.note_used(page);
+      core.unlock(page, core.lock_waiting(page));
+    }
+    // A write, so that it comes back, and without protection.
+    reinterpret_cast<std::atomic<char>*>(at)->fetch_or(0, std::memory_order_relaxed);
+  });
+}
+
+void Pager::let_go(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
+    if (core.marks.let_go(page)) impl_->may_leave(page);
+  });
+}
+
+// The policy has forgotten a page that it offered while it was held.
+void Pager::Impl::may_leave(PageIndex page) {
+  if (!core.managed.load()) return;
+  PageWord word = core.lock_waiting(page);
+  if (word.state() == PageState::resident) core.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
+  core.unlock(page, word);
+}
+
+void Pager::Impl::let_go_of_freed(std::uintptr_t address, std::size_t length) {
+  core.marks.for_each(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
+                      [this](PageIndex page) {
+                        if (!core.marks.is_held(page)) return;
+                        bool dumped = core.marks.is_dumped(page);
+                        core.marks.clear(page, 1);
+                        core.marks.set_dumped(page, 1, dumped);
+                        may_leave(page);
+                      });
+}
+
+}  // namespace hinterland

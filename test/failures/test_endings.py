@@ -1,0 +1,79 @@
+"""Programs that end with faults and write-backs under way: quickly, and with nothing left behind."""
+
+import os
+import signal
+import time
+import unittest
+
+from support import MIB, FailureTest, Puppet, Sampler, Server, record, resident_anonymous
+
+PAGES = 4096  # 16 MiB, twice the budget
+# How, and the exit status. quick_exit and segv are in test_figures.
+ENDS = {"exit": 5, "_exit": 6, "abort": -signal.SIGABRT, "kill": -signal.SIGKILL, "term": -signal.SIGTERM, "exec": 0}
+GRACE = 10  # seconds that a server keeps the memory of a client that went without a word
+
+
+class Endings(FailureTest):
+    def stormy(self, url, **options):
+        puppet = Puppet(self, far=url, **options)
+        self.assertEqual(puppet.do(f"fill {PAGES}"), f"filled {PAGES}")
+        self.assertEqual(puppet.do("storm 4"), "storm 4")
+        return puppet
+
+    def end(self, puppet, how):
+        start = time.monotonic()
+        if how == "exec":
+            self.assertEqual(puppet.do("exec"), "ready")
+            record("exec while paging", "the next program runs", time.monotonic() - start)
+            self.assertEqual(puppet.do("fill 10"), "filled 10")
+            self.assertEqual(puppet.finish(), 0)
+        else:
+            puppet.tell(f"end {how}")
+            self.assertEqual(puppet.process.wait(5), ENDS[how], puppet.errors())
+            record(f"{how} while paging", "ended", time.monotonic() - start)
+        self.assertFalse(os.path.exists(f"/proc/{puppet.pid}/task"), "threads are left")
+        self.assertEqual(puppet.messages(), [])
+
+    @staticmethod
+    def open_files(folder):
+        """Files in the folder, unlinked ones too, that any process of the machine has open or mapped."""
+        found = []
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                found += [name for name in (os.readlink(f"/proc/{process}/fd/{fd}") for fd in os.listdir(f"/proc/{process}/fd"))
+                          if name.startswith(folder + "/")]
+            except OSError:  # it has ended, or is another's
+                continue
+        return found
+
+    def test_nothing_is_left(self):
+        before = set(os.listdir("/dev/shm"))
+        server = Server(self)
+        bystander = Puppet(self, far=server.url)
+        self.assertEqual(bystander.do(f"fill {PAGES}"), f"filled {PAGES}")
+        time.sleep(0.2)
+        used = resident_anonymous(server.pid)
+        os.mkdir(self.path("disk"))
+        sampler = Sampler(server.pid)
+        for how in ENDS:
+            with self.subTest(how):
+                far = f"file:{self.path('disk')}/{how}?size=32M"
+                puppets = [self.stormy(server.url), self.stormy(far), self.stormy("zmem:")]
+                time.sleep(0.1)
+                for puppet in puppets:
+                    self.end(puppet, how)
+        start = time.monotonic()
+        self.assertGreater(sampler.stop(), used + MIB, "the server never held anything for them")
+        self.wait_until("the server's memory free", lambda: resident_anonymous(server.pid) < used + 8 * MIB, GRACE + 5)
+        record("clients gone without a word", "the server freed their memory", time.monotonic() - start)
+        self.assertEqual(bystander.do(f"check 0 {PAGES}"), f"right {PAGES}")
+        self.assertEqual(bystander.finish(), 0)
+        self.assertEqual(os.listdir(self.path("disk")), [], "files of file: are left")
+        self.assertEqual(self.open_files(self.path("disk")), [], "space of file: is held by somebody")
+        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+        self.call("stat")  # takes away what killed programs left
+        self.assertEqual(os.listdir(self.path("stats")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,62 @@
+"""The long tests, one entry each: what `make soak` runs, in this order. Add a line for a new one."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What a job's command is made from."""
+    build: str  # absolute path of the build directory
+    minutes: float
+
+    @property
+    def seconds(self):
+        return round(self.minutes * 60)
+
+    @property
+    def hinterland(self):
+        return os.path.join(self.build, "bin", "hinterland")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    name: str
+    minutes: float  # how long it runs; or, when it cannot be told, how long it takes about
+    help: str
+    command: Callable[[Context], list]  # words for argv; exit status 0: well, 77: not possible here
+    timed: bool = True  # runs as long as it is told
+
+
+def _script(*parts):
+    return os.path.join(ROOT, "test", *parts)
+
+
+def churn(device, minutes):
+    def command(context):
+        return [_script("programs", "under.py"), "--hinterland", context.hinterland, "--far", device, "--local", "16M",
+                "--space", "2G", "--timeout", context.seconds + 300, "--",
+                os.path.join(context.build, "test", "churn"), "--total", "1G", "--threads", 8, "--seconds",
+                context.seconds]
+    return Job("churn-" + device.rstrip(":"), minutes, f"every byte shadowed: 1 GiB through 16 MiB over {device}",
+               command)
+
+
+def foreign(device, minutes):
+    def command(context):
+        return [_script("foreign", "run.py"), "--hinterland", context.hinterland, "--far", device]
+    return Job("foreign-" + device.rstrip(":"), minutes, f"others' programs and test suites over {device}", command,
+               timed=False)
+
+
+JOBS = (
+    churn("mem:", 30),
+    churn("tcp:", 30),
+    churn("zmem:", 10),
+    churn("file:", 10),
+    foreign("mem:", 30),
+    foreign("zmem:", 30),
+)
