@@ -64,6 +64,7 @@ void FaultHandler::run() {
       count = core_.kernel.read_faults(messages_, false);
     } else {
       fetcher_->wait(1'000'000'000);
+      fetcher_->progress();
     }
     // working_ is held here, and stays so while requests are in flight.
     std::uint64_t started = now_ns();
