@@ -6,6 +6,8 @@
 namespace hinterland::testing {
 namespace {
 
+constexpr std::uint64_t kStepsMax = 100'000;  // of one schedule; the longest take a few hundred
+
 struct Decision {
   std::size_t choices, chosen;
 };
@@ -35,7 +37,7 @@ Exploration explore(const std::function<std::unique_ptr<Interleaving>()>& make, 
       ++depth;
       return 0;
     };
-    std::string wrong = interleaving->run(choose);
+    std::string wrong = interleaving->run(choose, kStepsMax);
     result.steps += interleaving->scheduler().steps();
     ++result.schedules;
     if (!wrong.empty()) {

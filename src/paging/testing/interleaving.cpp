@@ -12,14 +12,13 @@
 namespace hinterland::testing {
 namespace {
 
-constexpr std::uint32_t kWindowPages = 64;
-
 // Victims by address: what the policy will say next follows from which pages it lists, whatever the order in which
 // they came. That keeps the number of states down, and any order is a legal one.
 struct LowestFirst {
   std::uint64_t pages;
 };
 LowestFirst* g_lowest_first = nullptr;
+Interleaving* g_interleaving = nullptr;  // the one there is
 
 LowestFirst& of(void* state) { return *static_cast<LowestFirst*>(state); }
 
@@ -45,8 +44,10 @@ const hl_policy_ops kLowestFirst = {
       std::uint32_t chosen = 0;
       for (std::uint64_t& pages = of(state).pages; pages != 0 && chosen < max; pages &= pages - 1)
         out[chosen++] = static_cast<hl_page>(std::countr_zero(pages));
-      if (Scheduler* scheduler = Scheduler::running())
+      if (Scheduler* scheduler = Scheduler::running()) {
+        g_interleaving->evictor_goes_round();
         for (std::uint32_t i = 0; i < chosen; ++i) scheduler->observe(out[i]);
+      }
       return chosen;
     },
     .size = [](void* state) -> uint64_t { return static_cast<std::uint64_t>(std::popcount(of(state).pages)); },
@@ -55,7 +56,7 @@ const hl_policy_ops kLowestFirst = {
 }  // namespace
 
 Interleaving::Interleaving(const InterleavingOptions& options)
-    : options_(options), scheduler_(*this), ghost_(options.pages) {
+    : options_(options), window_pages_(std::max(8u, 4 * options.pages)), scheduler_(*this), ghost_(options.pages) {
   MachineOptions machine;
   machine.features.move = options.move;
   machine.take_by_move = options.move;
@@ -63,14 +64,18 @@ Interleaving::Interleaving(const InterleavingOptions& options)
   machine.direct = options.direct;
   machine.device_failures = options.trouble == Trouble::reads_fail;
   machine.policy = &kLowestFirst;
-  machine.window_pages = kWindowPages;
+  machine.window_pages = window_pages_;
   machine.budget_pages = options.budget_pages;
   machine.frames = options.frames;
   auto kernel = std::make_unique<SteppedKernel>(machine.features);
   kernel_ = kernel.get();
   begin_machine(kernel_);
+  g_interleaving = this;
   machine_ = std::make_unique<PageMachine>(machine, 1, std::move(kernel));
-  kernel_->watch(machine_->address_of(0), kWindowPages);
+  kernel_->watch(machine_->address_of(0), window_pages_);
+  SecondChance& second_chance = machine_->core().second_chance;
+  second_chance.enabled = options.second_chance;
+  for (int hit = 0; hit < 1000; ++hit) second_chance.note_hit();  // if at all, it pays
   prepare();
 }
 
@@ -97,13 +102,20 @@ void Interleaving::prepare() {
     HL_CHECK(machine_->touch(page, false));
 }
 
+// An evictor that starts a round knows how many it has made and what it has freed, nothing else.
+void Interleaving::evictor_goes_round() {
+  std::size_t mover = scheduler_.current();
+  if (!evicting_[mover]) return;  // the handler, which knows more
+  scheduler_.remember_only(mix(mix(60, ++rounds_[mover]), kernel_->dropped(mover)));
+}
+
 void Interleaving::fail(const std::string& what, std::uint32_t page) {
   if (!wrong_.empty()) return;
   wrong_ = (Scheduler::running() != nullptr ? scheduler_.name(scheduler_.current()) : "in the end") + ": " + what +
            ", page " + std::to_string(page);
 }
 
-std::string Interleaving::run(const Scheduler::Choose& choose) {
+std::string Interleaving::run(const Scheduler::Choose& choose, std::uint64_t steps_max) {
   FlakyDevice::Faults& faults = machine_->device()->faults;
   switch (options_.trouble) {
     case Trouble::none:
@@ -119,7 +131,7 @@ std::string Interleaving::run(const Scheduler::Choose& choose) {
       machine_->core().space->after_fork_in_child();  // forgets its spare slab
       break;
     case Trouble::pinned:
-      if (kernel_->look(address_of(kTarget)).present) kernel_->pin(address_of(kTarget), true);
+      if (kernel_->look(address_of(target())).present) kernel_->pin(address_of(target()), true);
       kernel_->discarding_pinned_is_fine = true;
       break;
     case Trouble::shared:
@@ -134,7 +146,7 @@ std::string Interleaving::run(const Scheduler::Choose& choose) {
   }
   scheduler_.add(
       "the fault handler", [this] { machine_->parts().handler->run(); }, true);
-  std::string stuck = scheduler_.run(choose);
+  std::string stuck = scheduler_.run(choose, steps_max);
   if (!stuck.empty()) {
     static_cast<void>(machine_.release());  // somebody still waits in it
     return stuck + wrong_;
@@ -152,7 +164,17 @@ std::string Interleaving::finish() {
   }
   if (!wrong_.empty()) return wrong_;
   machine_->adopt_all();
+  settle_policy();
   return machine_->check_invariants(0);
+}
+
+// An evictor that finds a page busy gives it back to the policy, and may come just too late: the policy then lists a page
+// that is gone, and the next evictor that chooses it finds that out. The other way round would be a leak.
+void Interleaving::settle_policy() {
+  std::uint64_t resident = 0;
+  for (std::uint32_t page = 0; page < window_pages_; ++page)
+    if (machine_->core().pages[{page}].load().state() == PageState::resident) resident |= std::uint64_t{1} << page;
+  if ((resident & ~g_lowest_first->pages) == 0) g_lowest_first->pages = resident;
 }
 
 void Interleaving::faults_over() {
@@ -182,7 +204,7 @@ std::uint64_t Interleaving::name_of(const void* cell) {
   Core& core = machine_->core();
   auto at = reinterpret_cast<std::uintptr_t>(cell);
   auto words = reinterpret_cast<std::uintptr_t>(&core.pages[{0}]);
-  if (at - words < kWindowPages * sizeof(PageCell)) return (at - words) / sizeof(PageCell);
+  if (at - words < window_pages_ * sizeof(PageCell)) return (at - words) / sizeof(PageCell);
   return at - reinterpret_cast<std::uintptr_t>(&core.frames[0]);
 }
 
@@ -207,7 +229,7 @@ void Interleaving::stepped() {
     wrong_ = kernel_->violations();
     return;
   }
-  for (std::uint32_t page = 0; page < kWindowPages; ++page) check_page(page);
+  for (std::uint32_t page = 0; page < window_pages_; ++page) check_page(page);
   check_bound();
 }
 
@@ -240,10 +262,10 @@ void Interleaving::check_page(std::uint32_t page) {
 void Interleaving::check_bound() {
   Core& core = machine_->core();
   std::int64_t there = static_cast<std::int64_t>(
-      kernel_->present_pages(machine_->address_of(0), bytes_of_pages(kWindowPages)) +
+      kernel_->present_pages(machine_->address_of(0), bytes_of_pages(window_pages_)) +
       kernel_->present_pages(core.frames.address_of(0), bytes_of_pages(core.frames.capacity())));
   std::int64_t in_hand = 0;
-  for (std::uint32_t page = 0; page < kWindowPages; ++page) in_hand += core.pages[{page}].load().busy();
+  for (std::uint32_t page = 0; page < window_pages_; ++page) in_hand += core.pages[{page}].load().busy();
   if (there > core.budget.local() + in_hand) fail("I5: more pages are local than the budget counts", 0);
 }
 
@@ -261,7 +283,7 @@ std::uint64_t Interleaving::state() const {
                                                 page.waiting << 6 | page.protection << 8));
     if (page.present && (page.protection & PROT_READ) != 0) bytes(reinterpret_cast<const void*>(address));
   };
-  for (std::uint32_t page = 0; page < kWindowPages; ++page) {
+  for (std::uint32_t page = 0; page < window_pages_; ++page) {
     PageWord word = core.pages[{page}].load();
     hash = mix(hash, word.bits());
     if (word.has_far()) bytes(machine_->device()->peek(word.far_page()));

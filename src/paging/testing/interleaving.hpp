@@ -41,9 +41,10 @@ struct InterleavingOptions {
   bool move = true;
   bool direct = true;
   bool write_protect = true;
-  std::uint32_t pages = 3;         // of the program
+  bool second_chance = true;       // clean pages are parked, too
+  std::uint32_t pages = 2;          // of the program; with two, runs are moved and taken in part
   std::uint32_t budget_pages = 64;
-  std::uint32_t frames = 16;
+  std::uint32_t frames = 8;
 };
 
 class Interleaving final : public Scheduler::Listener {
@@ -54,18 +55,22 @@ class Interleaving final : public Scheduler::Listener {
   // A thread that goes on for `operations` operations of these kinds, on pages of its choice.
   void add_random(std::vector<MoverKind> kinds, std::uint64_t operations, std::uint64_t seed);
   // One schedule. "" or what is wrong.
-  std::string run(const Scheduler::Choose& choose);
+  std::string run(const Scheduler::Choose& choose, std::uint64_t steps_max = UINT64_MAX);
   // Everything that the future depends on.
   std::uint64_t state() const;
   Scheduler& scheduler() { return scheduler_; }
+  // From the policy.
+  void evictor_goes_round();
 
   // --- Scheduler::Listener
   void word_changed(const void* cell, std::uint64_t before, std::uint64_t after) override;
   std::uint64_t name_of(const void* cell) override;
+  bool held_by_mover(const void* cell) override { return kernel_->holder(name_of(cell)) == scheduler_.current(); }
   void stepped() override;
 
  private:
-  static constexpr std::uint32_t kTarget = 1;  // the page that pairs of movers meet on; its neighbours come with it
+  // The page that pairs of movers meet on; its neighbours before it come with it.
+  std::uint32_t target() const { return options_.pages - 1; }
 
   void prepare();
   void fail(const std::string& what, std::uint32_t page);
@@ -84,10 +89,12 @@ class Interleaving final : public Scheduler::Listener {
   void clearing(Call&& call);
   std::string finish();
   void faults_over();
+  void settle_policy();
   void check_page(std::uint32_t page);
   void check_bound();
 
   InterleavingOptions options_;
+  std::uint32_t window_pages_;  // at most 64; the upper half is where mremap goes
   SteppedKernel* kernel_;  // owned by the machine
   std::unique_ptr<PageMachine> machine_;
   Scheduler scheduler_;
@@ -96,6 +103,8 @@ class Interleaving final : public Scheduler::Listener {
   unsigned mapping_calls_ = 0;  // under way that may take the mapping from under a thread of the program
   std::uint64_t next_value_ = 0;
   std::size_t programs_ = 0;  // movers that write so far: each has a word of its own in each page
+  std::array<bool, Scheduler::kMoversMax> evicting_{};
+  std::array<std::uint64_t, Scheduler::kMoversMax> rounds_{};  // of the evictors
   std::string wrong_;
 };
 

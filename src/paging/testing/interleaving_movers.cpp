@@ -8,7 +8,7 @@ namespace hinterland::testing {
 
 void Interleaving::add(MoverKind kind) {
   std::size_t who = kind == MoverKind::write ? 1 + programs_++ % (Ghost::kWords - 1) : 0;
-  scheduler_.add(testing::name_of(kind), [this, kind, who] { act(kind, kTarget, who); });
+  scheduler_.add(testing::name_of(kind), [this, kind, who] { act(kind, target(), who); });
 }
 
 void Interleaving::add_random(std::vector<MoverKind> kinds, std::uint64_t operations, std::uint64_t seed) {
@@ -33,6 +33,7 @@ void Interleaving::act(MoverKind kind, std::uint32_t page, std::size_t who) {
     case MoverKind::evict:
     case MoverKind::evict_direct: {
       InsideRuntime inside;
+      evicting_[scheduler_.current()] = true;
       auto& evictor = kind == MoverKind::evict ? machine_->parts().background : machine_->parts().direct;
       scheduler_.observe(evictor->reclaim(options_.pages));
       return;
@@ -45,6 +46,7 @@ void Interleaving::act(MoverKind kind, std::uint32_t page, std::size_t who) {
       ++mapping_calls_;
       clearing([&] {
         if (pager.unmap(data_, length) != 0) fail("unmap failed", page);
+        scheduler_.remember_only(62);
         if (pager.map_at(data_, length, PROT_READ | PROT_WRITE, 0, true) < 0) fail("map_at failed", page);
       });
       --mapping_calls_;
@@ -59,6 +61,7 @@ void Interleaving::act(MoverKind kind, std::uint32_t page, std::size_t who) {
     case MoverKind::reuse:
       return clearing([&] {
         pager.decommit(data_, length);
+        scheduler_.remember_only(61);
         pager.commit(data_, length);
       });
   }
@@ -67,6 +70,7 @@ void Interleaving::act(MoverKind kind, std::uint32_t page, std::size_t who) {
 // The access of a thread: true when it can be done at this very moment.
 bool Interleaving::reach(std::uint32_t page, bool write) {
   for (;;) {
+    scheduler_.remember_only(mix(63, next_value_));  // an access that faults begins anew
     scheduler_.spins_no_more();
     scheduler_.point(mix(40 + write, page));
     std::uintptr_t address = address_of(page);
@@ -117,8 +121,10 @@ void Interleaving::clearing(Call&& call) {
 void Interleaving::protect() {
   InsideRuntime inside;
   ++mapping_calls_;
-  for (int protection : {PROT_READ, PROT_READ | PROT_WRITE})
+  for (int protection : {PROT_READ, PROT_READ | PROT_WRITE}) {
+    scheduler_.remember_only(64);
     if (machine_->pager().protect(data_, bytes_of_pages(options_.pages), protection) != 0) fail("protect failed", 0);
+  }
   --mapping_calls_;
 }
 
@@ -130,7 +136,8 @@ void Interleaving::remap() {
   std::vector<Ghost> before{ghost_};
   std::vector<std::uint64_t> began;
   for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
-  std::uintptr_t length = bytes_of_pages(options_.pages), target = machine_->address_of(data_ == machine_->address_of(0) ? 32 : 0);
+  std::uintptr_t length = bytes_of_pages(options_.pages), base = machine_->address_of(0);
+  std::uintptr_t target = data_ == base ? machine_->address_of(window_pages_ / 2) : base;
   std::intptr_t moved = machine_->pager().remap(data_, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, target);
   if (moved < 0)
     fail("remap failed", 0);

@@ -20,6 +20,7 @@ Scheduler::~Scheduler() {
 }
 
 void Scheduler::add(std::string name, std::function<void()> body, bool background) {
+  HL_CHECK(movers_.size() < kMoversMax);
   movers_.emplace_back();
   movers_.back().name = std::move(name);
   movers_.back().background = background;
@@ -50,11 +51,11 @@ bool Scheduler::others_done() const {
 std::string Scheduler::who_waits() const {
   std::string text;
   for (const Mover& mover : movers_)
-    if (!mover.done) text += mover.name + " waits for " + (mover.waits_for != nullptr ? mover.waits_for : "a nap") + "; ";
+    if (!mover.done) text += mover.name + " waits for " + (mover.waits_for != nullptr ? mover.waits_for : mover.napping_since != 0 ? "a nap" : "nothing") + "; ";
   return text;
 }
 
-std::string Scheduler::run(const Choose& choose) {
+std::string Scheduler::run(const Choose& choose, std::uint64_t steps_max) {
   steps_ = 1;
   std::string wrong;
   for (unsigned idle = 0;;) {
@@ -75,6 +76,10 @@ std::string Scheduler::run(const Choose& choose) {
       }
     } else {
       idle = 0;
+    }
+    if (steps_ == steps_max) {
+      wrong = "I6: still going on after " + std::to_string(steps_) + " steps: " + who_waits();
+      break;
     }
     current_ = ready_[ready_.size() == 1 ? 0 : choose(ready_)];
     Mover& mover = movers_[current_];
@@ -158,19 +163,22 @@ std::uint64_t Scheduler::knowledge() const {
 void step_before(AtomicOperation operation, const void* what, std::uint64_t operand, bool word) {
   Scheduler* scheduler = Scheduler::running();
   if (scheduler == nullptr) return;
-  std::uint64_t name = mix(4 + static_cast<unsigned>(operation), scheduler->listener().name_of(what));
-  if (operation == AtomicOperation::load) {
+  if (operation == AtomicOperation::glance || operation == AtomicOperation::load) {
     if (word) scheduler->spin_check(what, operand);
-    scheduler->point(name);
+    bool own = word && scheduler->listener().held_by_mover(what);
+    if (operation == AtomicOperation::load && word && !own) scheduler->point(mix(4, scheduler->listener().name_of(what)));
     return;
   }
   scheduler->spins_no_more();
+  std::uint64_t name = mix(4 + static_cast<unsigned>(operation), scheduler->listener().name_of(what));
   scheduler->point(mix(name, operand));
 }
 
 void step_after(AtomicOperation operation, const void* what, std::uint64_t before, std::uint64_t after, bool word) {
   Scheduler* scheduler = Scheduler::running();
   if (scheduler == nullptr) return;
+  bool looks = operation == AtomicOperation::glance || operation == AtomicOperation::load;
+  if (looks && word && scheduler->listener().held_by_mover(what)) return;  // nothing that it does not know
   if (operation != AtomicOperation::store) scheduler->observe(before);
   if (word && before != after) scheduler->listener().word_changed(what, before, after);
 }

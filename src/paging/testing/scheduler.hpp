@@ -32,11 +32,15 @@ class Scheduler {
     virtual void word_changed(const void* cell, std::uint64_t before, std::uint64_t after) = 0;
     // What a page's word or a frame's state is called, whatever its address.
     virtual std::uint64_t name_of(const void* cell) = 0;
+    // A page's word that this mover has the busy bit of: only who waits for it may change it meanwhile.
+    virtual bool held_by_mover(const void* cell) = 0;
     // After each step of a mover.
     virtual void stepped() = 0;
   };
   // Which of the movers that can go on does: an index into `ready`, which is in ascending order.
   using Choose = std::function<std::size_t(std::span<const std::size_t> ready)>;
+
+  static constexpr std::size_t kMoversMax = 16;
 
   static Scheduler* running();  // nullptr outside of movers
 
@@ -47,11 +51,14 @@ class Scheduler {
   // A background mover ends when the others have (see others_done()).
   void add(std::string name, std::function<void()> body, bool background = false);
   // Until all are done; "" or why that will never be. Once.
-  std::string run(const Choose& choose);
+  std::string run(const Choose& choose, std::uint64_t steps_max = UINT64_MAX);
 
   // --- from a mover -----------------------------------------------------------------------------------------------
   void point(std::uint64_t what);     // about to do this; another may come first
   void observe(std::uint64_t value);  // and this came of it
+  // All that the mover still knows of what it has seen: at the head of a loop, so that how often and with what it went
+  // round before makes no new state.
+  void remember_only(std::uint64_t summary) { movers_[current_].history = summary; }
   // Until `ready`, a function of the shared state, holds.
   void block_until(const char* what, std::function<bool()> ready);
   // Until somebody else has done something; or at once, when nobody can.

@@ -1,5 +1,6 @@
-// An atomic on which a scheduler steps: before each operation another mover may go on, and what the operation saw
-// becomes part of what its mover knows. One thread runs at a time, so memory orders have no meaning here.
+// An atomic on which a scheduler steps: before each operation that orders anything another mover may go on, and what the
+// operation saw becomes part of what its mover knows. One thread runs at a time, so memory orders mean no more here than
+// that a relaxed load or store is no place to step: what it precedes (a swap) or who excludes others (a lock) is.
 #pragma once
 
 #include <atomic>
@@ -7,7 +8,7 @@
 
 namespace hinterland::testing {
 
-enum class AtomicOperation : std::uint8_t { load, store, exchange, compare_exchange };
+enum class AtomicOperation : std::uint8_t { glance, load, store, exchange, compare_exchange };
 
 // What the atomics call, in scheduler.cpp. A page's word is told from a frame's state by its size.
 // `operand`: what is to be written; of a load, what is there now.
@@ -20,13 +21,14 @@ class SteppedAtomic {
   constexpr SteppedAtomic() = default;
   constexpr SteppedAtomic(T value) : value_(value) {}
 
-  T load(std::memory_order = std::memory_order_seq_cst) const {
-    step_before(AtomicOperation::load, this, number(value_), kIsWord);
+  T load(std::memory_order order = std::memory_order_seq_cst) const {
+    step_before(order == std::memory_order_relaxed ? AtomicOperation::glance : AtomicOperation::load, this,
+                number(value_), kIsWord);
     step_after(AtomicOperation::load, this, number(value_), number(value_), kIsWord);
     return value_;
   }
-  void store(T value, std::memory_order = std::memory_order_seq_cst) {
-    step_before(AtomicOperation::store, this, number(value), kIsWord);
+  void store(T value, std::memory_order order = std::memory_order_seq_cst) {
+    if (order != std::memory_order_relaxed) step_before(AtomicOperation::store, this, number(value), kIsWord);
     change(AtomicOperation::store, value);
   }
   T operator=(T value) {

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <array>
 #include <type_traits>
 #include <vector>
 
@@ -24,17 +25,26 @@ class SteppedKernel final : public FakeKernel {
     holders_.assign(pages, kNobody);
   }
   std::size_t& holder(std::size_t page) { return holders_[page]; }
+  // How many pages a mover has dropped so far.
+  std::uint64_t dropped(std::size_t mover) const { return dropped_[mover]; }
 
   int read_faults(std::span<FaultMessage> messages, bool block) override {
     Scheduler* scheduler = Scheduler::running();
     if (scheduler != nullptr && block && waiting_messages() == 0) {
       scheduler->block_until("a fault", [&] { return waiting_messages() != 0 || scheduler->others_done(); });
       if (waiting_messages() == 0) throw StopMover{};
+      // Between two rounds the handler knows which faults it served (its streams) and how much it mapped.
+      scheduler->remember_only(mix(served_, mapped_));
     }
-    return step(20, 0, 0, [&] { return FakeKernel::read_faults(messages, block); });
+    return step(20, 0, 0, [&] {
+      int count = FakeKernel::read_faults(messages, block);
+      for (int i = 0; i < count; ++i) served_ = mix(served_, place(messages[static_cast<std::size_t>(i)].address));
+      return count;
+    });
   }
   std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) override {
     may_change("copy to", target, length);
+    mapped_ += length;
     return step(21 + protect, target, length, [&] { return FakeKernel::copy(target, source, length, protect); });
   }
   std::int64_t zero(std::uintptr_t target, std::size_t length) override {
@@ -64,6 +74,8 @@ class SteppedKernel final : public FakeKernel {
       // Of a page without a state there is nothing to drop; a range may be longer than what is in use.
       may_change("drop", address, range.iov_len);
       what = mix(mix(what, place(address)), range.iov_len);
+      if (Scheduler* scheduler = Scheduler::running())
+        dropped_[scheduler->current()] += present_pages(address, range.iov_len);
     }
     return step(what, 0, 0, [&] { return FakeKernel::discard(ranges); });
   }
@@ -114,7 +126,9 @@ class SteppedKernel final : public FakeKernel {
   }
 
   std::uintptr_t base_ = 0;
+  std::uint64_t served_ = 0, mapped_ = 0;
   std::vector<std::size_t> holders_;
+  std::array<std::uint64_t, Scheduler::kMoversMax> dropped_{};
 };
 
 }  // namespace hinterland::testing
