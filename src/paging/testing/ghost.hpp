@@ -33,33 +33,27 @@ class Ghost {
     const auto& may_be = pages_[page].words[word].may_be;
     return std::find(may_be.begin(), may_be.end(), value) != may_be.end();
   }
-  // Between the two, the page is cleared, or moved to where a racing write does not follow. Returns what to give to
-  // end(); cleared: from then on it holds zeros, but for what was written meanwhile.
+  // Between the two, the page is cleared, or moved to where a racing write may not follow. Returns what to give to the
+  // end. Afterwards it holds zeros, or what it held before; but for what was written meanwhile.
   std::uint64_t begin(std::size_t page) {
     ++pages_[page].racing;
     for (Word& word : pages_[page].words) allow(word, 0);
     return ++clock_;
   }
-  void end(std::size_t page, std::uint64_t began, bool cleared, const std::array<std::uint64_t, kWords>& now) {
+  void end_clearing(std::size_t page, std::uint64_t began) {
     --pages_[page].racing;
-    for (std::size_t i = 0; i < kWords; ++i) {
-      Word& word = pages_[page].words[i];
-      if (word.written > began) continue;
-      word.may_be = {cleared ? 0 : now[i]};
-    }
+    for (Word& word : pages_[page].words)
+      if (word.written <= began) word.may_be = {0};
   }
-  // The one value that each word has for certain; only where nothing races.
-  std::array<std::uint64_t, kWords> values(std::size_t page) const {
-    std::array<std::uint64_t, kWords> all{};
-    for (std::size_t i = 0; i < kWords; ++i) all[i] = pages_[page].words[i].may_be.front();
-    return all;
+  void end_moving(std::size_t page, std::uint64_t began, const Ghost& before) {
+    --pages_[page].racing;
+    for (std::size_t i = 0; i < kWords; ++i)
+      if (at(page, i).written <= began) at(page, i).may_be = before.pages_[page].words[i].may_be;
   }
-  bool certain(std::size_t page) const {
-    return std::all_of(pages_[page].words.begin(), pages_[page].words.end(),
-                       [](const Word& word) { return word.may_be.size() == 1; });
+  // After a look at what is there, which was allowed: it stays, unless something races.
+  void seen(std::size_t page, std::size_t word, std::uint64_t value) {
+    if (pages_[page].racing == 0) at(page, word).may_be = {value};
   }
-  // After a look at what is there, which was allowed.
-  void settle(std::size_t page, std::size_t word, std::uint64_t value) { at(page, word).may_be = {value}; }
 
   std::uint64_t hash() const {
     std::uint64_t hash = 0;

@@ -189,13 +189,9 @@ std::uint64_t Interleaving::look(std::uint32_t page, std::size_t word) {
   if (!ghost_.allows(page, word, value))
     fail("word " + std::to_string(word) + " holds " + std::to_string(value) + ", which nobody wrote there last",
          page);
+  else
+    ghost_.seen(page, word, value);
   return value;
-}
-
-std::array<std::uint64_t, Ghost::kWords> Interleaving::look_at_all(std::uint32_t page) {
-  std::array<std::uint64_t, Ghost::kWords> all;
-  for (std::size_t word = 0; word < all.size(); ++word) all[word] = look(page, word);
-  return all;
 }
 
 // --- Scheduler::Listener ----------------------------------------------------------------------------------------

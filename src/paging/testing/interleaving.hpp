@@ -76,7 +76,6 @@ class Interleaving final : public Scheduler::Listener {
   void fail(const std::string& what, std::uint32_t page);
   std::uintptr_t address_of(std::uint32_t page) const { return data_ + bytes_of_pages(page); }
   std::uint64_t look(std::uint32_t page, std::size_t word);
-  std::array<std::uint64_t, Ghost::kWords> look_at_all(std::uint32_t page);
   void act(MoverKind kind, std::uint32_t page, std::size_t who);
   bool reach(std::uint32_t page, bool write);
   void read(std::uint32_t page);

@@ -115,7 +115,7 @@ void Interleaving::clearing(Call&& call) {
   std::vector<std::uint64_t> began;
   for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
   call();
-  for (std::uint32_t page = 0; page < options_.pages; ++page) ghost_.end(page, began[page], true, {});
+  for (std::uint32_t page = 0; page < options_.pages; ++page) ghost_.end_clearing(page, began[page]);
 }
 
 void Interleaving::protect() {
@@ -133,7 +133,7 @@ void Interleaving::protect() {
 void Interleaving::remap() {
   InsideRuntime inside;
   ++mapping_calls_;
-  std::vector<Ghost> before{ghost_};
+  Ghost before = ghost_;
   std::vector<std::uint64_t> began;
   for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
   std::uintptr_t length = bytes_of_pages(options_.pages), base = machine_->address_of(0);
@@ -144,7 +144,7 @@ void Interleaving::remap() {
   else
     data_ = target;
   for (std::uint32_t page = 0; page < options_.pages; ++page)
-    ghost_.end(page, began[page], false, before[0].values(page));
+    ghost_.end_moving(page, began[page], before);
   --mapping_calls_;
 }
 
