@@ -1,5 +1,5 @@
-// All interleavings of two movers on one page, with the fault handler as the third where one of them faults; and random
-// schedules of many movers.
+// All interleavings of two movers on one page, with the fault handler as the third where one of them faults; and
+// random schedules of many movers.
 //
 // HINTERLAND_SCHEDULES=all explores more: two pages at a time, every trouble. HINTERLAND_SCHEDULES="far write evict"
 // explores one state and pair, with the number of its states. HINTERLAND_MACHINE_STEPS=N: so many random steps.
@@ -19,7 +19,8 @@ namespace {
 using Kind = MoverKind;
 using Pair = std::pair<Kind, Kind>;
 
-constexpr std::array kStarts = {Start::untouched, Start::dirty, Start::clean, Start::parked, Start::far, Start::freed};
+constexpr std::array kStarts = {Start::untouched, Start::dirty, Start::clean,
+                                Start::parked,    Start::far,   Start::freed};
 constexpr std::uint64_t kSchedulesMax = 500'000;  // of one pair: none comes near
 
 #ifdef __SANITIZE_THREAD__
@@ -39,10 +40,10 @@ bool everything() { return wanted() == "all"; }
 // neither gives back nor takes while the program forks, and nobody else knows its free memory (docs/architecture.md,
 // locks).
 std::vector<Pair> all_pairs() {
-  std::vector<Pair> pairs = {{Kind::read, Kind::read},          {Kind::read, Kind::write},
-                             {Kind::write, Kind::write},        {Kind::evict, Kind::evict_direct},
-                             {Kind::evict, Kind::reuse},        {Kind::evict_direct, Kind::reuse},
-                             {Kind::write, Kind::reuse},        {Kind::read, Kind::reuse}};
+  std::vector<Pair> pairs = {{Kind::read, Kind::read},   {Kind::read, Kind::write},
+                             {Kind::write, Kind::write}, {Kind::evict, Kind::evict_direct},
+                             {Kind::evict, Kind::reuse}, {Kind::evict_direct, Kind::reuse},
+                             {Kind::write, Kind::reuse}, {Kind::read, Kind::reuse}};
   for (Kind first : {Kind::read, Kind::write})
     for (Kind second : {Kind::evict, Kind::evict_direct}) pairs.emplace_back(first, second);
   const std::vector<Kind> calls = {Kind::drop, Kind::protect, Kind::fork, Kind::fork_fails, Kind::unmap, Kind::remap};
@@ -78,8 +79,7 @@ class PageMachineSchedules : public ::testing::Test {
 
  private:
   void explore_pair(Pair pair, const InterleavingOptions& options) {
-    std::string name =
-        std::string(name_of(options.start)) + " " + name_of(pair.first) + " " + name_of(pair.second);
+    std::string name = std::string(name_of(options.start)) + " " + name_of(pair.first) + " " + name_of(pair.second);
     bool this_one = wanted() == name;
     if (!wanted().empty() && !everything() && !this_one) return;
     Exploration done = explore(
@@ -155,16 +155,16 @@ TEST_P(PageMachineTroubles, KeepTheInvariants) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, PageMachineTroubles,
-                         ::testing::Values(Trouble::reads_fail, Trouble::pinned, Trouble::shared,
-                                           Trouble::move_again, Trouble::short_calls),
+                         ::testing::Values(Trouble::reads_fail, Trouble::pinned, Trouble::shared, Trouble::move_again,
+                                           Trouble::short_calls),
                          [](const auto& trouble) {
                            std::string name = name_of(trouble.param);
                            std::erase(name, '-');
                            return name;
                          });
 
-// More movers than two, on more pages than fit: three threads of the program, one that changes its mappings and forks,
-// both evictors, and the handler.
+// More movers than two, on more pages than fit: three threads of the program, one that changes its mappings and
+// forks, both evictors, and the handler.
 TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
   const char* asked = std::getenv("HINTERLAND_MACHINE_STEPS");
   std::uint64_t steps = asked != nullptr ? std::strtoull(asked, nullptr, 10) : kRandomSteps, done = 0;

@@ -1,5 +1,5 @@
-// Explores all schedules of an interleaving: depth first, each from the start again, and no further where a state comes
-// up that was explored before.
+// Explores all schedules of an interleaving: depth first, each from the start again, and no further where a state
+// comes up that was explored before.
 #pragma once
 
 #include <cstdint>

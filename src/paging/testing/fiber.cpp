@@ -49,9 +49,7 @@ Fiber::~Fiber() {
   munmap(stack_, kStackBytes);
 }
 
-void Fiber::entry(unsigned high, unsigned low) {
-  reinterpret_cast<Fiber*>(std::uintptr_t{high} << 32 | low)->loop();
-}
+void Fiber::entry(unsigned high, unsigned low) { reinterpret_cast<Fiber*>(std::uintptr_t{high} << 32 | low)->loop(); }
 
 void Fiber::loop() {
 #if defined(__SANITIZE_ADDRESS__)

@@ -36,7 +36,7 @@ class Fiber {
   std::byte* stack_ = nullptr;
   std::function<void()> body_;
   bool done_ = true;
-  int inside_runtime_ = 0;  // each mover is a thread of its own in this, too (base/inside.hpp)
+  int inside_runtime_ = 0;      // each mover is a thread of its own in this, too (base/inside.hpp)
   void* fake_stack_ = nullptr;  // of the address sanitizer, here and below
   void* outside_fake_stack_ = nullptr;
   const void* outside_stack_ = nullptr;

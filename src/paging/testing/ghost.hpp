@@ -1,6 +1,6 @@
-// What the program's pages may hold while several movers are at work on them: a few words a page, each with the values
-// that it may have now. Exact when nothing races; where the program itself races with a call of its own (a write
-// while another thread gives the page back), both outcomes are allowed, and no third.
+// What the program's pages may hold while several movers are at work on them: a few words a page, each with the
+// values that it may have now. Exact when nothing races; where the program itself races with a call of its own (a
+// write while another thread gives the page back), both outcomes are allowed, and no third.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +33,8 @@ class Ghost {
     const auto& may_be = pages_[page].words[word].may_be;
     return std::find(may_be.begin(), may_be.end(), value) != may_be.end();
   }
-  // Between the two, the page is cleared, or moved to where a racing write may not follow. Returns what to give to the
-  // end. Afterwards it holds zeros, or what it held before; but for what was written meanwhile.
+  // Between the two, the page is cleared, or moved to where a racing write may not follow. Returns what to give to
+  // the end. Afterwards it holds zeros, or what it held before; but for what was written meanwhile.
   std::uint64_t begin(std::size_t page) {
     ++pages_[page].racing;
     for (Word& word : pages_[page].words) allow(word, 0);

@@ -144,8 +144,7 @@ std::string Interleaving::run(const Scheduler::Choose& choose, std::uint64_t ste
     case Trouble::short_calls:
       kernel_->failures.partial_pages = 1;
   }
-  scheduler_.add(
-      "the fault handler", [this] { machine_->parts().handler->run(); }, true);
+  scheduler_.add("the fault handler", [this] { machine_->parts().handler->run(); }, true);
   std::string stuck = scheduler_.run(choose, steps_max);
   if (!stuck.empty()) {
     static_cast<void>(machine_.release());  // somebody still waits in it
@@ -158,7 +157,8 @@ std::string Interleaving::finish() {
   faults_over();
   if (!wrong_.empty()) return wrong_;
   for (std::uint32_t page = 0; page < options_.pages; ++page) {
-    if (!machine_->touch(static_cast<std::uint32_t>((address_of(page) - machine_->address_of(0)) >> kPageShift), false))
+    if (!machine_->touch(static_cast<std::uint32_t>((address_of(page) - machine_->address_of(0)) >> kPageShift),
+                         false))
       continue;  // lost; or it failed, and check_invariants() says why
     for (std::size_t word = 0; word < Ghost::kWords; ++word) look(page, word);
   }
@@ -168,8 +168,8 @@ std::string Interleaving::finish() {
   return machine_->check_invariants(0);
 }
 
-// An evictor that finds a page busy gives it back to the policy, and may come just too late: the policy then lists a page
-// that is gone, and the next evictor that chooses it finds that out. The other way round would be a leak.
+// An evictor that finds a page busy gives it back to the policy, and may come just too late: the policy then lists a
+// page that is gone, and the next evictor that chooses it finds that out. The other way round would be a leak.
 void Interleaving::settle_policy() {
   std::uint64_t resident = 0;
   for (std::uint32_t page = 0; page < window_pages_; ++page)

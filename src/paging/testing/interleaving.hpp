@@ -30,7 +30,16 @@ enum class MoverKind : std::uint8_t {
   reuse,  // the heap lets go of the pages and takes them again
 };
 enum class Start : std::uint8_t { untouched, dirty, clean, parked, far, freed };
-enum class Trouble : std::uint8_t { none, reads_fail, writes_fail, device_full, pinned, shared, move_again, short_calls };
+enum class Trouble : std::uint8_t {
+  none,
+  reads_fail,
+  writes_fail,
+  device_full,
+  pinned,
+  shared,
+  move_again,
+  short_calls
+};
 const char* name_of(MoverKind kind);
 const char* name_of(Start start);
 const char* name_of(Trouble trouble);
@@ -41,8 +50,8 @@ struct InterleavingOptions {
   bool move = true;
   bool direct = true;
   bool write_protect = true;
-  bool second_chance = true;       // clean pages are parked, too
-  std::uint32_t pages = 2;          // of the program; with two, runs are moved and taken in part
+  bool second_chance = true;  // clean pages are parked, too
+  std::uint32_t pages = 2;    // of the program; with two, runs are moved and taken in part
   std::uint32_t budget_pages = 64;
   std::uint32_t frames = 8;
 };
@@ -94,7 +103,7 @@ class Interleaving final : public Scheduler::Listener {
 
   InterleavingOptions options_;
   std::uint32_t window_pages_;  // at most 64; the upper half is where mremap goes
-  SteppedKernel* kernel_;  // owned by the machine
+  SteppedKernel* kernel_;       // owned by the machine
   std::unique_ptr<PageMachine> machine_;
   Scheduler scheduler_;
   Ghost ghost_;

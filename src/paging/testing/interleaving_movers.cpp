@@ -74,8 +74,8 @@ bool Interleaving::reach(std::uint32_t page, bool write) {
     scheduler_.spins_no_more();
     scheduler_.point(mix(40 + write, page));
     std::uintptr_t address = address_of(page);
-    // A new mapping in the place of one that is in use cannot be registered in the same instant. A thread that touches
-    // it in between (a mistake of the program) gets its page from the kernel; here it waits.
+    // A new mapping in the place of one that is in use cannot be registered in the same instant. A thread that
+    // touches it in between (a mistake of the program) gets its page from the kernel; here it waits.
     scheduler_.block_until("its mapping to be registered", [this, address] {
       return kernel_->look(address).registered || kernel_->look(address).mapping == 0;
     });
@@ -143,8 +143,7 @@ void Interleaving::remap() {
     fail("remap failed", 0);
   else
     data_ = target;
-  for (std::uint32_t page = 0; page < options_.pages; ++page)
-    ghost_.end_moving(page, began[page], before);
+  for (std::uint32_t page = 0; page < options_.pages; ++page) ghost_.end_moving(page, began[page], before);
   --mapping_calls_;
 }
 

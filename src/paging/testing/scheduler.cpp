@@ -51,7 +51,12 @@ bool Scheduler::others_done() const {
 std::string Scheduler::who_waits() const {
   std::string text;
   for (const Mover& mover : movers_)
-    if (!mover.done) text += mover.name + " waits for " + (mover.waits_for != nullptr ? mover.waits_for : mover.napping_since != 0 ? "a nap" : "nothing") + "; ";
+    if (!mover.done)
+      text += mover.name + " waits for " +
+              (mover.waits_for != nullptr ? mover.waits_for
+               : mover.napping_since != 0 ? "a nap"
+                                          : "nothing") +
+              "; ";
   return text;
 }
 
@@ -110,9 +115,7 @@ void Scheduler::point(std::uint64_t what) {
   mover.history = mix(mover.history, what);
 }
 
-void Scheduler::observe(std::uint64_t value) {
-  movers_[current_].history = mix(movers_[current_].history, value);
-}
+void Scheduler::observe(std::uint64_t value) { movers_[current_].history = mix(movers_[current_].history, value); }
 
 void Scheduler::block_until(const char* what, std::function<bool()> ready) {
   while (!ready()) {
@@ -156,7 +159,8 @@ void Scheduler::spin_check(const void* word, std::uint64_t value) {
 
 std::uint64_t Scheduler::knowledge() const {
   std::uint64_t hash = 0;
-  for (const Mover& mover : movers_) hash = mix(mix(hash, mover.done ? 3 : mover.history), mover.done ? 3 : mover.pending);
+  for (const Mover& mover : movers_)
+    hash = mix(mix(hash, mover.done ? 3 : mover.history), mover.done ? 3 : mover.pending);
   return hash;
 }
 
@@ -166,7 +170,8 @@ void step_before(AtomicOperation operation, const void* what, std::uint64_t oper
   if (operation == AtomicOperation::glance || operation == AtomicOperation::load) {
     if (word) scheduler->spin_check(what, operand);
     bool own = word && scheduler->listener().held_by_mover(what);
-    if (operation == AtomicOperation::load && word && !own) scheduler->point(mix(4, scheduler->listener().name_of(what)));
+    if (operation == AtomicOperation::load && word && !own)
+      scheduler->point(mix(4, scheduler->listener().name_of(what)));
     return;
   }
   scheduler->spins_no_more();

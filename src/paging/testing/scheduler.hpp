@@ -1,6 +1,6 @@
 // A cooperative scheduler: movers are fibers of one thread, and another may go on wherever one comes to a point (an
-// operation on a page's word or a frame's state, a call of the kernel, an access of the program). Nothing sleeps; what
-// would wait says for what. A schedule is the list of choices, so it can be repeated exactly.
+// operation on a page's word or a frame's state, a call of the kernel, an access of the program). Nothing sleeps;
+// what would wait says for what. A schedule is the list of choices, so it can be repeated exactly.
 //
 // It also keeps what each mover knows, as a hash of all it has seen: movers that know the same over the same shared
 // state go on alike, so a state that was reached before need not be explored again.
@@ -56,8 +56,8 @@ class Scheduler {
   // --- from a mover -----------------------------------------------------------------------------------------------
   void point(std::uint64_t what);     // about to do this; another may come first
   void observe(std::uint64_t value);  // and this came of it
-  // All that the mover still knows of what it has seen: at the head of a loop, so that how often and with what it went
-  // round before makes no new state.
+  // All that the mover still knows of what it has seen: at the head of a loop, so that how often and with what it
+  // went round before makes no new state.
   void remember_only(std::uint64_t summary) { movers_[current_].history = summary; }
   // Until `ready`, a function of the shared state, holds.
   void block_until(const char* what, std::function<bool()> ready);

@@ -26,8 +26,8 @@ class MachineMemory {
   void start_again() { used_ = 0; }
   void* take(std::size_t length) {
     if (memory_ == nullptr)
-      memory_ = static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      memory_ = static_cast<std::byte*>(
+          mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     std::byte* at = memory_ + used_;
     used_ += page_ceil(length);
     HL_CHECK(memory_ != MAP_FAILED && used_ <= kBytes);
@@ -63,8 +63,7 @@ void futex_wake(std::atomic<std::uint32_t>* word, int, bool) {
 }
 
 void Mutex::lock_slow() {
-  while (!try_lock())
-    Scheduler::running()->block_until("a mutex", [this] { return state_.load() == kFree; });
+  while (!try_lock()) Scheduler::running()->block_until("a mutex", [this] { return state_.load() == kFree; });
 }
 
 // Memory for a machine, the same for each of them: thousands are built one after the other.

@@ -1,6 +1,7 @@
-// An atomic on which a scheduler steps: before each operation that orders anything another mover may go on, and what the
-// operation saw becomes part of what its mover knows. One thread runs at a time, so memory orders mean no more here than
-// that a relaxed load or store is no place to step: what it precedes (a swap) or who excludes others (a lock) is.
+// An atomic on which a scheduler steps: before each operation that orders anything another mover may go on, and what
+// the operation saw becomes part of what its mover knows. One thread runs at a time, so memory orders mean no more
+// here than that a relaxed load or store is no place to step: what it precedes (a swap) or who excludes others (a
+// lock) is.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The fake kernel under a scheduler: before each call another mover may go on, and a page of the window may be changed
-// only by who holds its busy bit (I1), from inside the runtime (I6).
+// The fake kernel under a scheduler: before each call another mover may go on, and a page of the window may be
+// changed only by who holds its busy bit (I1), from inside the runtime (I6).
 #pragma once
 
 #include <sys/mman.h>
