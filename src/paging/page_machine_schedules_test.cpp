@@ -23,11 +23,7 @@ constexpr std::array kStarts = {Start::untouched, Start::dirty, Start::clean,
                                 Start::parked,    Start::far,   Start::freed};
 constexpr std::uint64_t kSchedulesMax = 500'000;  // of one pair: none comes near
 
-#ifdef __SANITIZE_THREAD__
-constexpr std::uint64_t kRandomSteps = 50'000;
-#else
 constexpr std::uint64_t kRandomSteps = 500'000;
-#endif
 
 std::string wanted() {
   const char* text = std::getenv("HINTERLAND_SCHEDULES");
@@ -122,17 +118,9 @@ InterleavingOptions one_page() {
   return options;
 }
 
-#ifdef __SANITIZE_THREAD__
-constexpr bool kQuick = true;  // one thread: nothing for it to find, and ten times slower
-#else
-constexpr bool kQuick = false;
-#endif
 const std::vector<Kind> kEssential = {Kind::write, Kind::evict, Kind::drop, Kind::fork};
 
-TEST_F(PageMachineSchedules, OverMove) {
-  if (kQuick) only_ = kEssential;
-  explore_all(one_page(), "move");
-}
+TEST_F(PageMachineSchedules, OverMove) { explore_all(one_page(), "move"); }
 
 TEST_F(PageMachineSchedules, OverCopiesAndQueuedRequests) {
   InterleavingOptions options = one_page();
@@ -145,7 +133,7 @@ TEST_F(PageMachineSchedules, OverCopiesAndQueuedRequests) {
 class PageMachineTroubles : public PageMachineSchedules, public ::testing::WithParamInterface<Trouble> {};
 
 TEST_P(PageMachineTroubles, KeepTheInvariants) {
-  bool here = !kQuick && (GetParam() == Trouble::reads_fail || GetParam() == Trouble::shared);
+  bool here = GetParam() == Trouble::reads_fail || GetParam() == Trouble::shared;
   if (!here && !everything()) GTEST_SKIP() << "only with HINTERLAND_SCHEDULES=all";
   InterleavingOptions options = one_page();
   options.trouble = GetParam();

@@ -47,7 +47,7 @@ class Many(unittest.TestCase):
         self.addCleanup(server.terminate)
         found = re.search(r"127\.0\.0\.1:(\d+)", server.stdout.readline())
         self.assertTrue(found, "the server says where it listens")
-        all_of_them = [subprocess.Popen(command(f"tcp://127.0.0.1:{found[1]}", "mappings", 1_000 * TIMES),
+        all_of_them = [subprocess.Popen(command(f"tcp://127.0.0.1:{found[1]}", "mappings", 300 * TIMES),
                                         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                        for _ in range(100)]
         for process in all_of_them:

@@ -8,17 +8,6 @@
 #include "base/check.hpp"
 #include "base/inside.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom, std::size_t bytes);
-extern "C" void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, std::size_t* bytes);
-#endif
-#if defined(__SANITIZE_THREAD__)
-extern "C" void* __tsan_get_current_fiber();
-extern "C" void* __tsan_create_fiber(unsigned flags);
-extern "C" void __tsan_destroy_fiber(void* fiber);
-extern "C" void __tsan_switch_to_fiber(void* fiber, unsigned flags);
-#endif
-
 namespace hinterland::testing {
 namespace {
 
@@ -37,24 +26,13 @@ Fiber::Fiber() {
   auto self = reinterpret_cast<std::uintptr_t>(this);
   makecontext(&context_, reinterpret_cast<void (*)()>(&Fiber::entry), 2, static_cast<unsigned>(self >> 32),
               static_cast<unsigned>(self));
-#if defined(__SANITIZE_THREAD__)
-  thread_ = __tsan_create_fiber(0);
-#endif
 }
 
-Fiber::~Fiber() {
-#if defined(__SANITIZE_THREAD__)
-  __tsan_destroy_fiber(thread_);
-#endif
-  munmap(stack_, kStackBytes);
-}
+Fiber::~Fiber() { munmap(stack_, kStackBytes); }
 
 void Fiber::entry(unsigned high, unsigned low) { reinterpret_cast<Fiber*>(std::uintptr_t{high} << 32 | low)->loop(); }
 
 void Fiber::loop() {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &outside_stack_, &outside_bytes_);
-#endif
   for (;;) {
     body_();
     done_ = true;
@@ -64,31 +42,10 @@ void Fiber::loop() {
 
 void Fiber::enter() {
   std::swap(inside_runtime_, t_inside_runtime);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&outside_fake_stack_, stack_, kStackBytes);
-#endif
-#if defined(__SANITIZE_THREAD__)
-  outside_thread_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(thread_, 0);
-#endif
   swapcontext(&outside_, &context_);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(outside_fake_stack_, nullptr, nullptr);
-#endif
   std::swap(inside_runtime_, t_inside_runtime);
 }
 
-void Fiber::leave() {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&fake_stack_, outside_stack_, outside_bytes_);
-#endif
-#if defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(outside_thread_, 0);
-#endif
-  swapcontext(&context_, &outside_);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake_stack_, &outside_stack_, &outside_bytes_);
-#endif
-}
+void Fiber::leave() { swapcontext(&context_, &outside_); }
 
 }  // namespace hinterland::testing

@@ -1,5 +1,5 @@
 // A body that runs on a stack of its own and can be left and entered again at any place: what lets a scheduler
-// interleave movers within one thread, so that a schedule can be repeated exactly. Told to the sanitizers.
+// interleave movers within one thread, so that a schedule can be repeated exactly. The sanitizers know nothing of it.
 #pragma once
 
 #include <ucontext.h>
@@ -36,13 +36,7 @@ class Fiber {
   std::byte* stack_ = nullptr;
   std::function<void()> body_;
   bool done_ = true;
-  int inside_runtime_ = 0;      // each mover is a thread of its own in this, too (base/inside.hpp)
-  void* fake_stack_ = nullptr;  // of the address sanitizer, here and below
-  void* outside_fake_stack_ = nullptr;
-  const void* outside_stack_ = nullptr;
-  std::size_t outside_bytes_ = 0;
-  void* thread_ = nullptr;  // of the thread sanitizer, here and below
-  void* outside_thread_ = nullptr;
+  int inside_runtime_ = 0;  // each mover is a thread of its own in this, too (base/inside.hpp)
 };
 
 }  // namespace hinterland::testing
