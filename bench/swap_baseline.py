@@ -13,7 +13,7 @@ ends, at exit should that not happen, and it is noted in RECORD, so that after a
     bench/swap_baseline.py clean
 
 takes down just that. Signals are the caller's: turn them into exceptions (harness.endings does), because a process
-that dies of one takes nothing down. One thread at a time.
+that dies of one takes nothing down. Called by one thread at a time.
 
 A loop device over tmpfs is never used: tmpfs pages can be swapped themselves, and the kernel deadlocks on that.
 """
@@ -25,12 +25,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 ZRAM = "/dev/zram0"
 ZRAM_SETTINGS = "/sys/block/zram0"
 CGROUP = "/sys/fs/cgroup"
 PAGE_CLUSTER = "/proc/sys/vm/page-cluster"
+RESCUE_BYTES = 4 << 20  # what a program that the kernel would kill gets for a moment
 RECORD = "/run/hinterland-swap-baseline.json"
 PREFERRED_ALGORITHM = "lz4"  # the one that zmem: uses
 
@@ -161,7 +163,36 @@ class Baseline:
                 self.system.write(f"{folder}/{'memory.limit_in_bytes' if version == 1 else 'memory.max'}", size_bytes)
             except OSError as error:
                 raise Unavailable(f"setting up a memory cgroup: {error}") from error
-            yield ["/bin/sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"]
+            with self._rescued_from_oom(folder, size_bytes):
+                yield ["/bin/sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"]
+
+    @contextlib.contextmanager
+    def _rescued_from_oom(self, folder, size_bytes):
+        """Linux 6.18 kills programs that swap hard although there is swap left. Version 1 lets them wait instead; then
+        they get RESCUE_BYTES more, and lose them again. Version 2 has no such switch."""
+        control = f"{folder}/memory.oom_control"
+        if not self.system.exists(control):
+            yield
+            return
+        self.system.write(control, "1")
+        done = threading.Event()
+
+        def rescue():
+            while not done.wait(0.005):
+                with contextlib.suppress(OSError):
+                    if "under_oom 1" not in self.system.read(control):
+                        continue
+                    self.system.write(f"{folder}/memory.limit_in_bytes", size_bytes + RESCUE_BYTES)
+                    done.wait(0.02)
+                    self.system.write(f"{folder}/memory.limit_in_bytes", size_bytes)
+
+        watcher = threading.Thread(target=rescue, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
 
     @contextlib.contextmanager
     def page_cluster(self, value):

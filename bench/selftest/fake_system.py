@@ -18,6 +18,7 @@ class FakeSystem(swap.System):
             self.files[f"{swap.CGROUP}/memory/memory.limit_in_bytes"] = "9223372036854771712"
         elif version == 2:
             self.files[f"{swap.CGROUP}/cgroup.subtree_control"] = "cpu memory pids"
+        self.oom_control = None  # what memory.oom_control of version 1 says
         self.root, self.fail, self.killed, self.log, self.folders = True, set(), [], [], set()
 
     @staticmethod
@@ -51,6 +52,8 @@ class FakeSystem(swap.System):
         self._maybe_fail("mkdir")
         self.folders.add(path)
         self.files[f"{path}/cgroup.procs"] = ""
+        if self.oom_control is not None:
+            self.files[f"{path}/memory.oom_control"] = self.oom_control
 
     def remove_folder(self, path):
         self._maybe_fail("rmdir")

@@ -3,6 +3,7 @@
 
 import os
 import sys
+import threading
 import unittest
 from unittest import mock
 
@@ -89,6 +90,22 @@ class SettingUp(WithFake):
             self.assertIn(f"{folder}/cgroup.procs", words[2])
             self.assertIn(swap.RECORD, self.system.files)
         self.assert_as_before()
+
+    def test_a_program_that_the_kernel_would_kill_gets_more_for_a_moment(self):
+        self.system.oom_control = "oom_kill_disable 1\nunder_oom 1\n"
+        with mock.patch.object(self.system, "write", wraps=self.system.write) as written:
+            with self.baseline.memory_limit(50 << 20):
+                control = next(path for path in self.system.files if path.endswith("oom_control"))
+                self.assertEqual(self.system.files[control], "1")
+                self.system.files[control] = self.system.oom_control
+                limit = control.replace("oom_control", "limit_in_bytes")
+                more = mock.call(limit, (50 << 20) + swap.RESCUE_BYTES)
+                for _ in range(500):
+                    if more in written.mock_calls:
+                        break
+                    threading.Event().wait(0.01)
+        self.assertIn(more, written.mock_calls)
+        self.assertEqual([call for call in written.mock_calls if call.args[0] == limit][-1], mock.call(limit, 50 << 20))
 
     def test_version_2(self):
         self.use(FakeSystem(version=2))

@@ -10,6 +10,7 @@
 #include "base/size.hpp"
 #include "base/units.hpp"
 #include "cli/probe.hpp"
+#include "kernel/scheduling.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -58,6 +59,13 @@ Finding locked_memory() {
   // We lock nothing and register no buffers. Before Linux 5.12 the rings of file: counted against it: whether they
   // fit is tried out as "io_uring".
   return {"memlock", State::information, limit_text(limit, true) + " (nothing is locked)", "", ""};
+}
+
+Finding handler_priority() {
+  if (may_leave_idle_policy()) return {"handler's priority", State::good, "may be lowered and raised", "", ""};
+  return {"handler's priority", State::missing, "may not be raised again",
+          "a fault costs up to four times as much on a machine with idle CPUs",
+          "sudo prlimit --nice=20 --pid $$ (for good: `nice` in /etc/security/limits.conf)"};
 }
 
 Finding map_count() {
@@ -119,8 +127,8 @@ Finding shared_memory() {
 }  // namespace
 
 std::vector<Finding> examine_limits() {
-  return {descriptors(), address_space(), locked_memory(), map_count(),    overcommit(),
-          huge_pages(),  cgroup(),        memory(),        shared_memory()};
+  return {descriptors(), address_space(), locked_memory(), handler_priority(), map_count(),
+          overcommit(),  huge_pages(),    cgroup(),        memory(),           shared_memory()};
 }
 
 }  // namespace hinterland::cli

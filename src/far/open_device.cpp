@@ -1,3 +1,4 @@
+// Picks the device that a URL names.
 #include "far/device.hpp"
 #include "far/file_device.hpp"
 #include "far/mem_device.hpp"

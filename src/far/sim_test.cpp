@@ -51,10 +51,11 @@ TEST(Sim, LatencyIsNeverLessAndNearlyExactWhenPolled) {
 TEST(Sim, TransfersQueueOnTheLink) {
   // 4096 bytes at 1 Gbps take 32.768 us
   Sim sim("sim:latency=10us,bandwidth=1Gbps,inner=mem:");
-  std::uint64_t write = sim.round_ns(Operation::write, 64), read = sim.round_ns(Operation::read, 64);
-  for (std::uint64_t time : {write, read}) {
-    EXPECT_GE(time, 64 * 32'768u + 10'000u);
-    EXPECT_LE(time, 4 * 64 * 32'768u) << "only the link holds them up";
+  for (Operation operation : {Operation::write, Operation::read}) {
+    std::uint64_t best = ~0ull;
+    for (int i = 0; i < 20; ++i) best = std::min(best, sim.round_ns(operation, 64));
+    EXPECT_GE(best, 64 * 32'768u + 10'000u);
+    EXPECT_LE(best, 4 * 64 * 32'768u) << "only the link holds them up";
   }
 }
 

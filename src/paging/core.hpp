@@ -13,6 +13,7 @@
 #include "paging/page_table.hpp"
 #include "paging/policy_host.hpp"
 #include "paging/window.hpp"
+#include "paging/write_forecast.hpp"
 
 namespace hinterland {
 
@@ -56,6 +57,7 @@ struct Core {
   Mutex protection_mutex;
 
   SecondChance second_chance;
+  WriteForecast forecast;
   std::atomic<bool> refusal_reported{false};  // on stderr, once
   Mutex loss_mutex;                           // who finds it held waits: the program may die of what comes next
   bool loss_reported = false;                 // guarded by loss_mutex

@@ -130,7 +130,10 @@ std::size_t Evictor::drop_without_frame(Victims victims) {
   core_.kernel.discard(std::span(ranges.data(), count_of_ranges));
   std::size_t clean = 0;
   for (const Victim& victim : victims) {
-    if (!victim.word.dirty()) ++clean;
+    if (!victim.word.dirty()) {
+      ++clean;
+      core_.forecast.note_left_clean(victim.page);
+    }
     // I3: a clean page equals its far copy; one that the heap freed has nothing worth keeping
     bool keep = victim.word.has_far() && !victim.word.discardable();
     if (victim.word.has_far() && !keep) core_.release_far(victim.word.far_page());
@@ -262,6 +265,7 @@ void Evictor::settle(Victims taken) {
   for (Victim& victim : taken) {
     if (!victim.word.dirty()) {
       victim.far = victim.word.far_page();
+      core_.forecast.note_left_clean(victim.page);
       continue;
     }
     victim.write = !all_zero(core_.frames.memory_of(victim.frame));

@@ -40,6 +40,7 @@ void FaultHandler::resume() {
 
 void FaultHandler::run() {
   InsideRuntime inside;
+  placement_.start();
   for (;;) {
     int count = 0;
     bool drain = paused_.load() != 0;
@@ -48,11 +49,11 @@ void FaultHandler::run() {
         futex_wait(&paused_, 1);
         continue;
       }
-      count = core_.kernel.read_faults(messages_, true);
+      count = wait_for_faults();
       if (count <= 0) continue;
       working_.lock();
     } else if (!drain) {
-      sleep_until_something_comes();
+      wait_for_arrivals();
       count = core_.kernel.read_faults(messages_, false);
     } else {
       fetcher_->wait(1'000'000'000);
@@ -60,26 +61,46 @@ void FaultHandler::run() {
     // working_ is held here, and stays so while requests are in flight.
     std::uint64_t started = now_ns();
     for (int i = 0; i < count; ++i) serve(messages_[static_cast<std::size_t>(i)]);
-    if (fetcher_->in_flight() != 0) fetcher_->progress();
+    if (count > 0) spin_.start(started);
     if (count > 0) stat_page()->fault_latency.add((now_ns() - started) / static_cast<unsigned>(count));
     if (fetcher_->in_flight() == 0) working_.unlock();
   }
 }
 
-void FaultHandler::sleep_until_something_comes() {
-  // Arrivals usually come within the time that going to sleep takes.
-  if (fetcher_->progress()) return;
+// Nothing is in flight. A device that never has anything in flight is served with one system call a fault; poll(),
+// which the others need, does not work on a descriptor that blocks, and changing it costs two.
+int FaultHandler::wait_for_faults() {
+  bool synchronous = fetcher_->event_descriptor() < 0;
+  if (synchronous) return core_.kernel.read_faults(messages_, true);
+  if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;
+  pollfd wait{core_.kernel.fault_descriptor(), POLLIN, 0};
+  ::poll(&wait, 1, 100);
+  return core_.kernel.read_faults(messages_, false);
+}
+
+// Something is in flight.
+void FaultHandler::wait_for_arrivals() {
+  if (fetcher_->progress()) {
+    spin_.answered();
+    return;
+  }
+  if (spin_.spin(now_ns())) return;
   pollfd waits[2] = {{core_.kernel.fault_descriptor(), POLLIN, 0}, {fetcher_->event_descriptor(), POLLIN, 0}};
   ::poll(waits, 2, 100);
 }
 
 void FaultHandler::serve(const FaultMessage& message) {
+  placement_.on_fault(message.thread_id);
+  serve_page(message);
+  placement_.served();
+}
+
+void FaultHandler::serve_page(const FaultMessage& message) {
   if (!core_.window.contains(message.address, kPageSize)) {  // a frame: never touched while empty
     core_.kernel.wake(message.address, kPageSize);
     return;
   }
   PageIndex page = core_.window.index_of(message.address);
-  threads_.follow(message.thread_id);
   core_.pages.note_used(page);
   PageCell& cell = core_.pages[page];
   PageWord word;
@@ -118,6 +139,7 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
     // Wakes; but not when the mapping went away meanwhile, and then the thread must find that out.
     if (core_.kernel.write_protect(address, kPageSize, false) != 0) core_.kernel.wake(address, kPageSize);
     core_.unlock(page, word.resident_dirty().with_often_written(true));
+    core_.forecast.note_written(page);
     count(Counter::faults_write_protect);
     return;
   }
@@ -181,7 +203,7 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
   count(Counter::faults_refault);
   core_.second_chance.note_hit();
   // A page that is only read stays clean: mapped protected from a copy, in one step. One that is written is moved.
-  bool keep_clean = !write && !word.often_written() && core_.kernel.features().write_protect;
+  bool keep_clean = !write && !expects_write(page, word) && core_.kernel.features().write_protect;
   if (keep_clean) {
     std::int64_t done =
         core_.kernel.copy(core_.address_of(page), core_.frames.memory_of(word.frame()), kPageSize, true);
@@ -203,12 +225,21 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
 void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
   count(write ? Counter::faults_write : Counter::faults_read);
   StreamWindow window = streams_.on_fault(page, core_.window.pages());
-  core_.pages[page].set_locked(word.arriving());
+  core_.pages[page].set_locked(arriving(page, word));
   PageRun run = lock_around(page, window.run, PageState::far);
   if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
   make_room(run.count);
   core_.budget.add(run.count);
   fetcher_->start(run, page, write);
+}
+
+// Decides, once a fetch, how the fetcher will map the page.
+PageWord FaultHandler::arriving(PageIndex page, PageWord word) {
+  return word.arriving().with_often_written(expects_write(page, word));
+}
+
+bool FaultHandler::expects_write(PageIndex page, PageWord word) {
+  return word.often_written() || core_.forecast.expects_write(page);
 }
 
 // Locks the neighbours of a page that are in the same state, as far as the window asks, without waiting.
@@ -226,7 +257,7 @@ PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState stat
       core_.unlock({neighbour}, word);
       return false;
     }
-    if (state == PageState::far) cell.set_locked(word.arriving());
+    if (state == PageState::far) cell.set_locked(arriving({neighbour}, word));
     return true;
   };
   while (end < wanted.end().value && end - first < most && take(end)) ++end;

@@ -12,7 +12,8 @@
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
 #include "paging/fetcher.hpp"
-#include "paging/program_threads.hpp"
+#include "paging/handler_placement.hpp"
+#include "paging/spin_budget.hpp"
 #include "paging/streams.hpp"
 
 namespace hinterland {
@@ -26,6 +27,7 @@ class FaultHandler {
   // Serves one message; run() calls it, and tests of the page machine do.
   void serve(const FaultMessage& message);
   bool progress() { return fetcher_->progress(); }
+  HandlerPlacement& placement() { return placement_; }
   std::uint32_t in_flight() const { return fetcher_->in_flight(); }
 
   // Fork needs a moment without anything in flight: stops reading messages, waits for what is under way, and keeps
@@ -35,26 +37,30 @@ class FaultHandler {
 
  private:
   FaultHandler(Core& core, ProgramThreads& threads, Evictor& direct)
-      : core_(core), threads_(threads), direct_(direct), streams_(core.read_ahead_pages_max) {}
+      : core_(core), placement_(threads), direct_(direct), streams_(core.read_ahead_pages_max) {}
 
-  void serve_round();
-  void sleep_until_something_comes();
+  void serve_page(const FaultMessage& message);
+  int wait_for_faults();
+  void wait_for_arrivals();
   void serve_resident(PageIndex page, PageWord word, const FaultMessage& message);
   void serve_untouched(PageIndex page, const FaultMessage& message);
   void serve_parked(PageIndex page, PageWord word, bool write);
   void serve_far(PageIndex page, PageWord word, bool write);
+  PageWord arriving(PageIndex page, PageWord word);
+  bool expects_write(PageIndex page, PageWord word);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
 
   Core& core_;
-  ProgramThreads& threads_;
+  HandlerPlacement placement_;
   Evictor& direct_;
   std::unique_ptr<Fetcher> fetcher_;
   Streams streams_;
   Mutex working_;                         // held while messages are served or requests are in flight
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;
+  SpinBudget spin_;
 };
 
 }  // namespace hinterland

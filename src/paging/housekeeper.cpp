@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "paging/pager_impl.hpp"
@@ -32,8 +33,11 @@ void Pager::Impl::housekeeper() {
     StatPage* page = stat_page();
     std::uint32_t seen = page->request_sequence.load(std::memory_order_acquire);  // pairs with the kick's add
     std::uint64_t sleep_ns = look_after();
-    if (page->request_sequence.load(std::memory_order_acquire) == seen)
-      futex_wait(&page->request_sequence, seen, sleep_ns, true);
+    for (std::uint64_t now = now_ns(), end = now + sleep_ns; now < end; now = now_ns()) {
+      std::uint64_t tick_ns = watch_handler();
+      if (page->request_sequence.load(std::memory_order_acquire) != seen) break;
+      futex_wait(&page->request_sequence, seen, std::min(tick_ns, end - now), true);
+    }
   }
 }
 
@@ -90,6 +94,10 @@ std::uint64_t Pager::Impl::keep_room_for_other_memory() {
   }
   bool idle = std::exchange(resident_before, resident) == resident;
   return idle ? kSecond : 100 * kMillisecond;
+}
+
+std::uint64_t Pager::Impl::watch_handler() {
+  return core.managed.load() ? handler->placement().watch() : HandlerPlacement::kNotWatched;
 }
 
 void Pager::Impl::note_peak(std::uint64_t resident) {

@@ -88,6 +88,7 @@ Status Pager::Impl::create_parts() {
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
   set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
+  if (Status status = core.forecast.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   if (Status status = core.policy.create(options.policy, core.window.pages()); !status) return status;
   auto space = far::Space::create(*core.device, core.window.bytes());
@@ -106,12 +107,13 @@ Status Pager::Impl::create_paging_parts() {
   auto made = FaultHandler::create(core, threads, *direct);
   if (!made) return std::unexpected(made.error());
   handler = std::move(*made);
-  reclaimer = std::make_unique<Reclaimer>(core, *background);
+  reclaimer = std::make_unique<Reclaimer>(core, *background, handler->placement());
   return {};
 }
 
 Status Pager::Impl::start_paging_threads() {
   if (Status status = create_paging_parts(); !status) return status;
+  handler->placement().set_watchdog(kick_housekeeper);
   auto entry_handler = [](void* self) -> void* {
     static_cast<FaultHandler*>(self)->run();
     return nullptr;

@@ -216,6 +216,9 @@ TEST_P(PagerForkTest, EveryGenerationKeepsItsData) {
   run_with_real_pager(GetParam().options, 60, [this](Pager& pager) { return generations(pager, seed); });
 }
 TEST_P(PagerForkTest, ForksWhilePagesTravel) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer cannot start threads in the child of a process with several threads";
+#endif
   run_with_real_pager(GetParam().options, 60, [this](Pager& pager) { return forks_while_pages_travel(pager, seed); });
 }
 TEST_P(PagerForkTest, AFailedForkChangesNothing) {

@@ -54,7 +54,8 @@ struct Pager::Impl {
   std::uint64_t peak_anonymous_bytes = 0;  // the housekeeper's own
   std::uint64_t resident_before = 0;       // the same
   void answer_requests();
-  void kick_housekeeper();
+  static void kick_housekeeper();
+  std::uint64_t watch_handler();  // returns how long to sleep, ns
   void refresh_gauges();
   std::uint64_t takeover_mark() const;  // anonymous bytes resident at which paging begins
 

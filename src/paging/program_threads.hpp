@@ -10,31 +10,6 @@
 
 namespace hinterland {
 
-// Decides when the handler should move to another CPU: when nearly all recent faults came from there.
-class FollowCpu {
- public:
-  // A fault came from `cpu` while the handler runs on `own`. Returns the CPU to move to, or -1.
-  int on_fault(int cpu, int own) {
-    if (cpu < 0 || cpu == own) {
-      away_ = away_ > 0 ? away_ - 1 : 0;
-      return -1;
-    }
-    if (cpu != candidate_) {
-      candidate_ = cpu;
-      away_ = 1;
-      return -1;
-    }
-    if (++away_ < kFaults) return -1;
-    away_ = 0;
-    return candidate_;
-  }
-
- private:
-  static constexpr int kFaults = 6;  // moving costs about as much as one fault served from afar (60 us)
-  int candidate_ = -1;
-  int away_ = 0;
-};
-
 class ProgramThreads {
  public:
   static constexpr std::uint32_t kSlots = 4096;
@@ -67,9 +42,6 @@ class ProgramThreads {
     }
     return -1;
   }
-  // Called by the fault handler for each fault: moves itself to the CPU that nearly all recent faults came from.
-  void follow(std::uint32_t faulting_thread_id);
-
   void clear() {
     for (Slot& slot : slots_) slot.thread_id.store(0, std::memory_order_relaxed);
   }
@@ -82,7 +54,6 @@ class ProgramThreads {
     const volatile std::uint32_t* cpu = nullptr;
   };
   std::array<Slot, kSlots> slots_;
-  FollowCpu follow_;  // the handler's own
 };
 
 }  // namespace hinterland

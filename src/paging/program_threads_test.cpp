@@ -55,18 +55,5 @@ TEST(ProgramThreadsTest, ThreadsComeAndGoTogether) {
   two.join();
 }
 
-TEST(FollowCpuTest, MovesOnlyWhenNearlyAllFaultsComeFromThere) {
-  FollowCpu follow;
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(0, 0), -1);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(i % 2, 0), -1);  // half here, half there
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(-1, 0), -1);     // not known
-  int moved = -1, faults = 0;
-  while (moved == -1 && faults < 20) moved = follow.on_fault(2, 0), ++faults;
-  EXPECT_EQ(moved, 2);
-  EXPECT_LE(faults, 8);
-  EXPECT_EQ(follow.on_fault(2, 2), -1);
-  EXPECT_EQ(follow.on_fault(1, 2), -1);
-}
-
 }  // namespace
 }  // namespace hinterland

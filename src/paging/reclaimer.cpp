@@ -9,6 +9,7 @@ namespace hinterland {
 
 void Reclaimer::run() {
   InsideRuntime inside;
+  placement_.add_companion();
   // Doubles while nothing can be taken (everything pinned, device gone), so that a hopeless case costs no CPU.
   long pause_ns = 1'000'000;
   for (;;) {

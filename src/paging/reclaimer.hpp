@@ -3,12 +3,14 @@
 
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
+#include "paging/handler_placement.hpp"
 
 namespace hinterland {
 
 class Reclaimer {
  public:
-  Reclaimer(Core& core, Evictor& evictor) : core_(core), evictor_(evictor) {}
+  Reclaimer(Core& core, Evictor& evictor, HandlerPlacement& placement)
+      : core_(core), evictor_(evictor), placement_(placement) {}
 
   // The thread's body: sleeps until the free part of the budget falls below the low watermark, then reclaims up to
   // the high one.
@@ -17,6 +19,7 @@ class Reclaimer {
  private:
   Core& core_;
   Evictor& evictor_;
+  HandlerPlacement& placement_;
 };
 
 }  // namespace hinterland

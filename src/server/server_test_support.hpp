@@ -78,7 +78,11 @@ class ServerProcess {
   }
   ~ServerProcess() { kill(); }
   std::uint16_t port() const { return port_; }
-  void freeze() { ::kill(pid_, SIGSTOP); }
+  // Returns when it stands still: kill() alone returns while its threads may still answer.
+  void freeze() {
+    ::kill(pid_, SIGSTOP);
+    ::waitpid(pid_, nullptr, WUNTRACED);
+  }
   void thaw() { ::kill(pid_, SIGCONT); }
   void kill() {
     if (pid_ <= 0) return;

@@ -141,6 +141,8 @@ class Server:
 
     def send(self, number):
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:  # its threads may go on answering for a moment
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def kill(self):
         self.process.kill()

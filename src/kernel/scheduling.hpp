@@ -1,0 +1,18 @@
+// What we ask the scheduler about our own threads.
+#pragma once
+
+#include <sys/types.h>
+
+namespace hinterland {
+
+// Whether a thread that gave up its priority (SCHED_IDLE) may take it back: needs CAP_SYS_NICE, or RLIMIT_NICE as
+// high as the thread's nice value asks for.
+bool may_leave_idle_policy();
+
+// SCHED_IDLE on, or back to SCHED_OTHER. 0 is the calling thread. Returns 0 or -errno.
+int set_idle_policy(pid_t thread_id, bool idle);
+
+// True when a thread of this process runs or waits for a CPU; false when it sleeps, or cannot be asked.
+bool is_runnable(pid_t thread_id);
+
+}  // namespace hinterland

@@ -1,0 +1,112 @@
+#include "paging/handler_placement.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/clock.hpp"
+#include "kernel/scheduling.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::uint64_t kTickNs =
+    5'000'000;                        // a starving handler waits for at most two of these; each tick wakes a CPU
+constexpr unsigned kQuietTicks = 50;  // then nothing is gained that is worth the ticks
+
+pid_t own_thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+}  // namespace
+
+void HandlerPlacement::add_companion() {
+  for (std::atomic<pid_t>& companion : companions_) {
+    pid_t none = 0;
+    if (companion.compare_exchange_strong(none, own_thread_id(), std::memory_order_relaxed)) return;
+  }
+}
+
+void HandlerPlacement::start() {
+  handler_id_ = own_thread_id();
+  permitted_ = wake_watchdog_ != nullptr && may_leave_idle_policy();
+  started_ = sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
+}
+
+void HandlerPlacement::on_fault(std::uint32_t faulting_thread_id) {
+  served();  // odd now
+  if (!started_) return;
+  bool lone = lone_.on_fault(faulting_thread_id);
+  int target = follow_.on_fault(threads_.cpu_of(faulting_thread_id), sched_getcpu());
+  if (target >= 0) move_to(target);
+  if (lone == makes_way()) return;
+  if (!lone)
+    stop_making_way();
+  else if (permitted_)
+    make_way();
+}
+
+void HandlerPlacement::move_to(int cpu) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(static_cast<unsigned>(cpu), &cpus);
+  if (sched_setaffinity(0, sizeof cpus, &cpus) != 0) return;  // a cpuset: then we stay, and are only slower
+  cpu_.store(cpu, std::memory_order_relaxed);
+  if (makes_way()) keep_companions_off(cpu);
+}
+
+void HandlerPlacement::make_way() {
+  if (set_idle_policy(0, true) != 0) {
+    permitted_ = false;
+    return;
+  }
+  cpu_.store(sched_getcpu(), std::memory_order_relaxed);
+  keep_companions_off(cpu_.load(std::memory_order_relaxed));
+  makes_way_.store(true, std::memory_order_release);  // pairs with watch(): handler_id_ is there
+  wake_watchdog_();
+}
+
+// The handler, or the watchdog for it.
+void HandlerPlacement::stop_making_way() {
+  if (!makes_way_.exchange(false, std::memory_order_acq_rel)) return;
+  set_idle_policy(handler_id_, false);
+  keep_companions_off(-1);
+}
+
+// Else they would be woken on the handler's CPU, which looks free, and the program's thread would find it taken.
+void HandlerPlacement::keep_companions_off(int cpu) {
+  cpu_set_t cpus = allowed_;
+  if (cpu >= 0) CPU_CLR(static_cast<unsigned>(cpu), &cpus);
+  if (CPU_COUNT(&cpus) == 0) cpus = allowed_;
+  for (std::atomic<pid_t>& companion : companions_) {
+    pid_t id = companion.load(std::memory_order_relaxed);
+    if (id != 0) sched_setaffinity(id, sizeof cpus, &cpus);
+  }
+}
+
+std::uint64_t HandlerPlacement::watch() {
+  if (!makes_way_.load(std::memory_order_acquire)) return kNotWatched;
+  if (std::exchange(watchdog_id_, own_thread_id()) == 0) {
+    add_companion();
+    keep_companions_off(cpu_.load(std::memory_order_relaxed));
+  }
+  std::uint64_t now = now_ns();
+  if (now - looked_at_ns_ < kTickNs) return kTickNs - (now - looked_at_ns_);  // too soon to tell
+  looked_at_ns_ = now;
+  std::uint32_t progress = progress_.load(std::memory_order_relaxed);
+  bool stands_still = progress == progress_seen_;
+  progress_seen_ = progress;
+  if (!stands_still) {
+    quiet_ticks_ = 0;
+    return kTickNs;
+  }
+  bool starves = is_runnable(handler_id_);
+  if (!starves && ++quiet_ticks_ < kQuietTicks) return kTickNs;
+  quiet_ticks_ = 0;
+  stop_making_way();
+  // In the middle of a fault it only has its own book-keeping left, and the program, awake again, computes for long.
+  // With a fault waiting to be read somebody else has the CPU, and making way costs more than it saves.
+  if (starves && progress % 2 == 0) lone_.went_wrong();
+  return kNotWatched;
+}
+
+}  // namespace hinterland

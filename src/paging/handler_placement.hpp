@@ -1,0 +1,123 @@
+// Where the fault handler runs, and how it makes way for the thread that it wakes.
+//
+// A miss is cheapest when the handler and the faulting thread share a CPU and take turns on it: waking a thread on a
+// CPU that sleeps costs ten times as much as the rest (FACTS.md 2). Two things keep them apart, and this prevents
+// both. The program's thread moves: then the handler follows it. And the scheduler puts a thread that is woken on an
+// idle CPU when the one that it came from is taken, which it is, by the handler that wakes it. Unless the handler
+// runs under SCHED_IDLE: such a CPU counts as free, and the woken thread runs at once.
+//
+// A handler under SCHED_IDLE may starve. So it makes way only while all faults come from one thread, and a watchdog
+// takes that back as soon as the handler wants to run and does not get to. (docs/adr/0012-the-handler-makes-way.md)
+#pragma once
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "paging/program_threads.hpp"
+
+namespace hinterland {
+
+// Decides when the handler should move to another CPU: when nearly all recent faults came from there.
+class FollowCpu {
+ public:
+  // A fault came from `cpu` while the handler runs on `own`. Returns the CPU to move to, or -1.
+  int on_fault(int cpu, int own) {
+    if (cpu < 0 || cpu == own) {
+      away_ = away_ > 0 ? away_ - 1 : 0;
+      return -1;
+    }
+    if (cpu != candidate_) {
+      candidate_ = cpu;
+      away_ = 1;
+      return -1;
+    }
+    if (++away_ < kFaults) return -1;
+    away_ = 0;
+    return candidate_;
+  }
+
+ private:
+  static constexpr int kFaults = 6;  // moving costs about as much as one fault served from afar (60 us)
+  int candidate_ = -1;
+  int away_ = 0;
+};
+
+// Decides when the handler makes way: after a streak of faults by one thread. The streak that it takes grows when
+// making way went wrong, and is small again after a long time that went well.
+class LoneFaulter {
+ public:
+  static constexpr std::uint32_t kStreakMin = 32, kStreakMax = 1 << 20, kGoodStreak = 1 << 16;
+
+  // True when this thread's streak is long enough.
+  bool on_fault(std::uint32_t thread_id) {
+    if (thread_id != thread_id_) {
+      thread_id_ = thread_id;
+      streak_ = 0;
+    }
+    if (++streak_ == kGoodStreak) needed_.store(kStreakMin, std::memory_order_relaxed);
+    return thread_id != 0 && streak_ >= needed_.load(std::memory_order_relaxed);
+  }
+  // Any thread.
+  void went_wrong() {
+    std::uint32_t needed = needed_.load(std::memory_order_relaxed);
+    needed_.store(needed < kStreakMax / 8 ? needed * 8 : kStreakMax, std::memory_order_relaxed);
+  }
+
+ private:
+  std::uint32_t thread_id_ = 0;
+  std::uint32_t streak_ = 0;
+  std::atomic<std::uint32_t> needed_{kStreakMin};  // relaxed: only steers
+};
+
+class HandlerPlacement {
+ public:
+  static constexpr std::uint64_t kNotWatched = ~0ull;
+
+  explicit HandlerPlacement(ProgramThreads& threads) : threads_(threads) {}
+
+  // Before the handler's thread starts: whoever calls watch(), and how to wake it.
+  void set_watchdog(void (*wake)()) { wake_watchdog_ = wake; }
+  // The calling thread, one of ours, runs elsewhere while the handler makes way. Once a thread; the watchdog too.
+  void add_companion();
+
+  // --- the handler's thread
+  void start();
+  void on_fault(std::uint32_t faulting_thread_id);
+  void served() { progress_.store(progress_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+  // --- the watchdog's thread
+  // Takes the making way back when the handler starves, or has had nothing to do. Returns in how many ns it must be
+  // called again; kNotWatched while the handler does not make way (it wakes the watchdog when it does).
+  std::uint64_t watch();
+
+  bool makes_way() const { return makes_way_.load(std::memory_order_relaxed); }
+
+ private:
+  void make_way();
+  void stop_making_way();
+  void move_to(int cpu);
+  void keep_companions_off(int cpu);  // -1: it may run everywhere
+
+  ProgramThreads& threads_;
+  void (*wake_watchdog_)() = nullptr;
+  bool permitted_ = false;  // the handler's thread only, as all without a remark
+  bool started_ = false;
+  cpu_set_t allowed_{};
+  FollowCpu follow_;
+  LoneFaulter lone_;
+  pid_t handler_id_ = 0;                            // written before makes_way_ becomes true
+  std::array<std::atomic<pid_t>, 2> companions_{};  // relaxed: these threads exist as long as the process
+  std::atomic<int> cpu_{-1};                        // where it makes way. Relaxed: only steers
+  pid_t watchdog_id_ = 0;                           // the watchdog's
+  std::atomic<bool> makes_way_{false};              // who changes it from true to false undoes it
+  std::atomic<std::uint32_t> progress_{0};  // odd: a fault is being served. Relaxed: compared with itself only
+  std::uint32_t progress_seen_ = 0;         // the watchdog's
+  std::uint64_t looked_at_ns_ = 0;          // the watchdog's
+  unsigned quiet_ticks_ = 0;                // the watchdog's
+};
+
+}  // namespace hinterland

@@ -1,0 +1,154 @@
+#include "paging/handler_placement.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+
+#include "kernel/scheduling.hpp"
+
+namespace hinterland {
+namespace {
+
+TEST(FollowCpuTest, MovesOnlyWhenNearlyAllFaultsComeFromThere) {
+  FollowCpu follow;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(0, 0), -1);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(i % 2, 0), -1);  // half here, half there
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(-1, 0), -1);     // not known
+  int moved = -1, faults = 0;
+  while (moved == -1 && faults < 20) moved = follow.on_fault(2, 0), ++faults;
+  EXPECT_EQ(moved, 2);
+  EXPECT_LE(faults, 8);
+  EXPECT_EQ(follow.on_fault(2, 2), -1);
+  EXPECT_EQ(follow.on_fault(1, 2), -1);
+}
+
+TEST(LoneFaulterTest, AStreakOfOneThread) {
+  LoneFaulter lone;
+  for (std::uint32_t i = 1; i < LoneFaulter::kStreakMin; ++i) EXPECT_FALSE(lone.on_fault(7));
+  EXPECT_TRUE(lone.on_fault(7));
+  EXPECT_FALSE(lone.on_fault(8));
+  EXPECT_FALSE(lone.on_fault(7));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(lone.on_fault(0));  // not named by the kernel: may be several
+}
+
+TEST(LoneFaulterTest, TakesLongerAfterItWentWrongUntilItGoesWellForLong) {
+  LoneFaulter lone;
+  lone.went_wrong();
+  for (std::uint32_t i = 1; i < 8 * LoneFaulter::kStreakMin; ++i) EXPECT_FALSE(lone.on_fault(7));
+  EXPECT_TRUE(lone.on_fault(7));
+  for (int i = 0; i < 40; ++i) lone.went_wrong();
+  EXPECT_FALSE(lone.on_fault(7));
+  for (std::uint32_t i = 0; i < LoneFaulter::kGoodStreak; ++i) lone.on_fault(7);
+  EXPECT_TRUE(lone.on_fault(7));
+}
+
+class HandlerPlacementTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!may_leave_idle_policy()) GTEST_SKIP() << "needs CAP_SYS_NICE, or RLIMIT_NICE of 20";
+    placement.set_watchdog([] { ++wakes; });
+    wakes = 0;
+  }
+  // In a thread of its own, which stands for the handler's: its policy is not the test's.
+  template <typename Body>
+  void as_handler(Body body) {
+    std::thread([&] {
+      placement.start();
+      body();
+    }).join();
+  }
+  void faults(std::uint32_t thread_id, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) placement.on_fault(thread_id), placement.served();
+  }
+
+  bool watched_until_the_end(int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      std::uint64_t again_ns = placement.watch();
+      if (again_ns == HandlerPlacement::kNotWatched) return true;
+      usleep(static_cast<useconds_t>(again_ns / 1000 + 1));
+    }
+    return false;
+  }
+
+  static inline int wakes = 0;
+  std::atomic<bool> finished{false};
+  std::unique_ptr<ProgramThreads> threads = std::make_unique<ProgramThreads>();
+  HandlerPlacement placement{*threads};
+};
+
+TEST_F(HandlerPlacementTest, MakesWayForALoneThreadAndNotForTwo) {
+  as_handler([&] {
+    faults(7, LoneFaulter::kStreakMin - 1);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+    faults(7, 1);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_IDLE);
+    EXPECT_EQ(wakes, 1);
+    faults(8, 1);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+    EXPECT_EQ(placement.watch(), HandlerPlacement::kNotWatched);
+  });
+}
+
+TEST_F(HandlerPlacementTest, WithoutAWatchdogItNeverMakesWay) {
+  placement.set_watchdog(nullptr);
+  as_handler([&] {
+    faults(7, 1000);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+  });
+}
+
+TEST_F(HandlerPlacementTest, AHandlerThatStarvesGetsItsPriorityBack) {
+  as_handler([&] {
+    faults(7, LoneFaulter::kStreakMin);
+    std::thread([&] {  // sees this thread waiting for the CPU, or running, and no progress
+      EXPECT_TRUE(watched_until_the_end(10));
+      finished = true;
+    })
+        .detach();
+    while (!finished) continue;
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+    faults(7, LoneFaulter::kStreakMin);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER) << "it went wrong, so it takes longer";
+  });
+}
+
+TEST_F(HandlerPlacementTest, WithNothingToDoTheWatchEnds) {
+  as_handler([&] {
+    faults(7, LoneFaulter::kStreakMin);
+    std::thread watchdog([&] {
+      usleep(20'000);  // until the handler sleeps in join()
+      EXPECT_FALSE(watched_until_the_end(10));
+      EXPECT_TRUE(watched_until_the_end(100));
+    });
+    watchdog.join();
+    EXPECT_FALSE(placement.makes_way());
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+    faults(7, 1);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_IDLE) << "the streak goes on";
+  });
+}
+
+TEST_F(HandlerPlacementTest, ACompanionRunsElsewhereMeanwhile) {
+  cpu_set_t before, meanwhile, after;
+  sched_getaffinity(0, sizeof before, &before);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one CPU";
+  placement.add_companion();
+  as_handler([&] {
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &here);
+    sched_setaffinity(0, sizeof here, &here);
+    faults(7, LoneFaulter::kStreakMin);
+    sched_getaffinity(getpid(), sizeof meanwhile, &meanwhile);
+    EXPECT_FALSE(CPU_ISSET(static_cast<unsigned>(sched_getcpu()), &meanwhile));
+    faults(8, 1);
+    sched_getaffinity(getpid(), sizeof after, &after);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  });
+}
+
+}  // namespace
+}  // namespace hinterland
