@@ -63,6 +63,7 @@ if(HINTERLAND_COVERAGE)
   target_compile_options(hinterland_settings INTERFACE --coverage -fprofile-update=atomic)
   target_compile_definitions(hinterland_settings INTERFACE HINTERLAND_COVERAGE)
   target_link_options(hinterland_settings INTERFACE --coverage)
+  target_compile_definitions(hinterland_settings INTERFACE HINTERLAND_COVERAGE)
 endif()
 
 # hl_room(NAME SOURCES a.cpp ... [USES room ...] [LIBRARIES lib ...])

@@ -84,6 +84,12 @@ const FakeKernel::Page& FakeKernel::look(std::uintptr_t address) const {
   return at == pages_.end() ? kNone : at->second;
 }
 
+std::size_t FakeKernel::present_pages(std::uintptr_t address, std::size_t length) const {
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < length; at += kPageSize) count += look(address + at).present;
+  return count;
+}
+
 void FakeKernel::mapped(std::uintptr_t address, std::size_t length, int protection) {
   ++mappings_;
   for_pages(address, length, [&](std::uintptr_t at) {
@@ -130,17 +136,13 @@ bool FakeKernel::one_mapping(std::uintptr_t address, std::size_t length) const {
   return true;
 }
 
-namespace {
-
-// What the backing memory allows, asked without touching it.
-int real_protection(std::uintptr_t address) {
+// Asked without touching it.
+int FakeKernel::protection_of(std::uintptr_t address) {
   char byte = 0;
   iovec here{&byte, 1}, there{reinterpret_cast<void*>(address), 1};
   if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != 1) return PROT_NONE;
   return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == 1 ? PROT_READ | PROT_WRITE : PROT_READ;
 }
-
-}  // namespace
 
 int FakeKernel::register_range(std::uintptr_t address, std::size_t length) {
   ++mappings_;
@@ -148,7 +150,7 @@ int FakeKernel::register_range(std::uintptr_t address, std::size_t length) {
     bool known = pages_.contains(at);
     Page& flags = page(at);
     flags.registered = true;
-    flags.protection = real_protection(at);  // the pager may just have mapped fresh memory there
+    flags.protection = protection_of(at);  // the pager may just have mapped fresh memory there
     if (!flags.present) fill_garbage(at);
     if (known) return;
     flags.waiting = false;

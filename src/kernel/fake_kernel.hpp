@@ -72,6 +72,9 @@ class FakeKernel : public Kernel {
   // Empty, or what the pager did that it must never do.
   const std::string& violations() const { return violations_; }
   void post(const FaultMessage& message) { messages_.push_back(message); }
+  std::size_t waiting_messages() const { return messages_.size(); }
+  // Pages that are there now, in [address, address + length).
+  std::size_t present_pages(std::uintptr_t address, std::size_t length) const;
 
   // --- Kernel ---------------------------------------------------------------------------------------------------
   Status open() override { return {}; }
@@ -94,9 +97,13 @@ class FakeKernel : public Kernel {
   std::int64_t read_memory(void* target, std::uintptr_t source, std::size_t length) override;
   std::uint64_t resident_anonymous_bytes() override;
 
+ protected:
+  // What the backing memory allows, of a page about to be registered.
+  virtual int protection_of(std::uintptr_t address);
+  void violation(const char* what, std::uintptr_t address);
+
  private:
   Page& page(std::uintptr_t address) { return pages_[page_floor(address)]; }
-  void violation(const char* what, std::uintptr_t address);
   void fill_garbage(std::uintptr_t address);
   void vanish(std::uintptr_t address, Page& page);
   // The kernel copies and moves only within one mapping.

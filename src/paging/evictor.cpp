@@ -34,14 +34,6 @@ Result<std::unique_ptr<Evictor>> Evictor::create(Core& core) {
   return evictor;
 }
 
-Status Evictor::after_fork_in_child() {
-  mutex_.reset_after_fork();
-  auto channel = core_.device->open_channel();
-  if (!channel) return std::unexpected(channel.error());
-  channel_ = std::move(*channel);
-  return {};
-}
-
 std::size_t Evictor::reclaim(std::size_t wanted) {
   LockGuard guard(mutex_);
   // Signed: a page that could not be written and was copied back takes a local page more, until its frame expires.

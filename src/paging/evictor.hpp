@@ -20,8 +20,6 @@ class Evictor {
   static constexpr std::uint32_t kBatchMax = 256;  // one flush for this many; more brings no more (FACTS.md 2)
 
   static Result<std::unique_ptr<Evictor>> create(Core& core);
-  // In a forked child: a channel of its own.
-  Status after_fork_in_child();
 
   // Makes about `wanted` pages of local memory free. Returns how many became free; 0 when nothing could be taken
   // (all pinned, or the device refuses). Thread-safe. May block for the device when it is not synchronous.

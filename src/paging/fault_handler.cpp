@@ -27,12 +27,6 @@ Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, ProgramTh
   return handler;
 }
 
-Status FaultHandler::after_fork_in_child() {
-  working_.reset_after_fork();
-  paused_.store(0, std::memory_order_relaxed);
-  return fetcher_->after_fork_in_child();
-}
-
 void FaultHandler::pause() {
   paused_.store(1);
   working_.lock();  // the handler lets go when nothing is in flight

@@ -21,7 +21,6 @@ namespace hinterland {
 class FaultHandler {
  public:
   static Result<std::unique_ptr<FaultHandler>> create(Core& core, ProgramThreads& threads, Evictor& direct);
-  Status after_fork_in_child();
 
   // The thread's body: serves until the process ends.
   void run();

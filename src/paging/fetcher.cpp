@@ -20,11 +20,8 @@ Result<std::unique_ptr<Fetcher>> Fetcher::create(Core& core) {
   return fetcher;
 }
 
-Status Fetcher::after_fork_in_child() {
-  auto channel = core_.device->open_channel();
-  if (!channel) return std::unexpected(channel.error());
-  channel_ = std::move(*channel);
-  return {};
+Fetcher::~Fetcher() {
+  if (buffers_ != nullptr) raw_munmap(buffers_, bytes_of_pages(kBuffers));
 }
 
 void Fetcher::start(PageRun run, PageIndex demanded, bool write) {

@@ -20,7 +20,7 @@ class Fetcher {
   static constexpr std::uint32_t kRunMax = 64;
 
   static Result<std::unique_ptr<Fetcher>> create(Core& core);
-  Status after_fork_in_child();
+  ~Fetcher();
 
   // Starts fetching pages whose cells are locked, in state arriving, and counted in the budget. `demanded` is the
   // page that was asked for, `write` how. The cells are unlocked as the pages arrive. Fetches at least the demanded

@@ -9,7 +9,6 @@
 // together are given back to the kernel in one range.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -17,6 +16,7 @@
 #include "base/mutex.hpp"
 #include "far/device.hpp"
 #include "kernel/kernel.hpp"
+#include "paging/atomic.hpp"
 
 namespace hinterland {
 
@@ -28,7 +28,7 @@ enum class FrameState : std::uint8_t {
 };
 
 struct Frame {
-  std::atomic<FrameState> state{FrameState::empty};
+  Atomic<FrameState> state{FrameState::empty};
   PageIndex page{};    // whose bytes; valid while leaving or parked
   far::FarPage far{};  // where they were written; valid while parked
 };

@@ -11,7 +11,11 @@
 namespace hinterland::testing {
 namespace {
 
-constexpr int kStepsEach = 35'000;
+#ifdef __SANITIZE_THREAD__
+constexpr int kStepsEach = 2'000;  // one thread: it finds nothing here, and takes its time over it
+#else
+constexpr int kStepsEach = 20'000;
+#endif
 
 struct Variant {
   const char* name;
@@ -59,7 +63,7 @@ TEST_P(PageMachineTest, RandomProgramKeepsTheInvariants) {
     std::string wrong = machine.check_invariants(step % 64 == 63 ? 0 : 4);
     ASSERT_EQ(wrong, "") << "after step " << step << " (" << machine.last_step() << "), seed " << seed;
   }
-  EXPECT_GT(machine.far_fetches(), 500u);  // it did page
+  EXPECT_GT(machine.far_fetches(), kStepsEach / 70u);  // it did page
   EXPECT_EQ(machine.lost_pages_seen() > 0, GetParam().options.device_failures);
 }
 

@@ -18,11 +18,11 @@
 // bit  24..63  payload: a far page (Resident clean, Arriving, Far), or a frame (Leaving, Parked)
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "base/check.hpp"
 #include "far/device.hpp"
+#include "paging/atomic.hpp"
 
 namespace hinterland {
 
@@ -142,7 +142,7 @@ class PageCell {
   void reset(PageWord word) { word_.store(word.bits(), std::memory_order_release); }
 
  private:
-  std::atomic<std::uint64_t> word_{0};
+  Atomic<std::uint64_t> word_{0};
 };
 static_assert(sizeof(PageCell) == 8);
 

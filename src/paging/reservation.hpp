@@ -9,6 +9,12 @@
 
 namespace hinterland {
 
+#ifdef HINTERLAND_STEPPED  // the same calls, of which the fake kernel hears (testing/step_seams.cpp)
+void* raw_mmap(void* address, std::size_t length, int protection, int flags, int descriptor = -1);
+int raw_munmap(void* address, std::size_t length);
+int raw_mprotect(void* address, std::size_t length, int protection);
+int raw_madvise(void* address, std::size_t length, int advice);
+#else
 // System calls made directly: in a preloaded library the libc symbols are the interposers.
 inline void* raw_mmap(void* address, std::size_t length, int protection, int flags, int descriptor = -1) {
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, descriptor, 0));
@@ -22,6 +28,7 @@ inline int raw_mprotect(void* address, std::size_t length, int protection) {
 inline int raw_madvise(void* address, std::size_t length, int advice) {
   return static_cast<int>(syscall(SYS_madvise, address, length, advice));
 }
+#endif
 
 // Zeroed private memory, charged only as it is touched. nullptr when the address space is used up. Not for the
 // kernel's core files: it would look at gigabytes of untouched pages one by one while the program dies.

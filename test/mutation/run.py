@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applies one small mistake at a time to src/paging and shows that page_machine_test notices each.
+"""Applies one small mistake at a time to src/paging and shows that a test of the page machine notices each.
 
 Usage: run.py [--only TEXT] [--jobs N]
 
@@ -18,7 +18,7 @@ import tempfile
 from mutants import MUTANTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = "page_machine_test"
+TARGETS = ["page_machine_test", "page_machine_schedules_test"]
 TEST_SECONDS_MAX = 120
 
 
@@ -27,15 +27,21 @@ def pattern_of(text):
 
 
 def build(tree, jobs):
-    return subprocess.run(["ninja", "-C", tree / "build", f"-j{jobs}", TARGET], capture_output=True, text=True)
+    return subprocess.run(["ninja", "-C", tree / "build", f"-j{jobs}", *TARGETS], capture_output=True, text=True)
 
 
 def noticed(tree):
-    """How the test noticed: its first message, "hung" or "crashed"; None when it passed."""
+    """By which test and how: its first message, "hung" or "crashed"; None when all passed."""
+    for target in TARGETS:
+        if how := noticed_by(tree / "build/bin" / target):
+            return f"{target}: {how}"
+    return None
+
+
+def noticed_by(program):
     try:
-        done = subprocess.run([tree / "build/bin" / TARGET, "--gtest_brief=1"], capture_output=True, text=True,
-                              errors="replace", timeout=TEST_SECONDS_MAX,
-                              env={"GTEST_FAIL_FAST": "1", "HINTERLAND_TEST_SEED": "1"})
+        done = subprocess.run([program, "--gtest_brief=1"], capture_output=True, text=True, errors="replace",
+                              timeout=TEST_SECONDS_MAX, env={"GTEST_FAIL_FAST": "1", "HINTERLAND_TEST_SEED": "1"})
     except subprocess.TimeoutExpired:
         return "hung"
     if done.returncode == 0:
@@ -44,7 +50,7 @@ def noticed(tree):
     return said.group(1) if said else f"failed ({done.returncode})"
 
 
-def try_mutant(tree, jobs, name, file, text, replacement):
+def try_mutant(tree, jobs, invariant, name, file, text, replacement):
     path = tree / "src/paging" / file
     original = path.read_text()
     if len(pattern_of(text).findall(original)) != 1:
@@ -55,7 +61,7 @@ def try_mutant(tree, jobs, name, file, text, replacement):
         if built.returncode != 0:
             return "does not compile:\n" + built.stdout[-1500:]
         how = noticed(tree)
-        print(f"{'noticed' if how else 'SURVIVED':9} {name}" + (f": {how[:90]}" if how else ""), flush=True)
+        print(f"{'noticed' if how else 'SURVIVED':9} {invariant or '-':2} {name}" + (f": {how[:90]}" if how else ""), flush=True)
         return "" if how else "survived"
     finally:
         path.write_text(original)
@@ -63,22 +69,22 @@ def try_mutant(tree, jobs, name, file, text, replacement):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="only mutants whose name holds this text")
+    parser.add_argument("--only", default="", help="only mutants whose invariant and name hold this text")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hinterland-mutation-") as folder:
         tree = pathlib.Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build*", ".git"))
-        subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug"],
+        subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1"],
                        check=True, stdout=subprocess.DEVNULL)
         if build(tree, options.jobs).returncode != 0 or noticed(tree) is not None:
             print("mutation: the unchanged tree does not build or pass", file=sys.stderr)
             return 1
         bad = 0
-        for name, file, text, replacement in MUTANTS:
-            if options.only not in name:
+        for invariant, name, file, text, replacement in MUTANTS:
+            if options.only not in f"{invariant} {name}":
                 continue
-            if problem := try_mutant(tree, options.jobs, name, file, text, replacement):
+            if problem := try_mutant(tree, options.jobs, invariant, name, file, text, replacement):
                 bad += 1
                 if problem != "survived":
                     print(f"mutation: {name}: {problem}", file=sys.stderr)

@@ -21,8 +21,12 @@ std::unique_ptr<Pager> PagerParts::assemble(Window&& window, Pager::Impl* impl) 
 
 namespace testing {
 
-PageMachine::PageMachine(const MachineOptions& options, std::uint64_t seed)
-    : options_(options), random_(seed), kernel_(options.features), shadows_(options.window_pages) {
+PageMachine::PageMachine(const MachineOptions& options, std::uint64_t seed, std::unique_ptr<FakeKernel> kernel)
+    : options_(options),
+      random_(seed),
+      owned_kernel_(kernel != nullptr ? std::move(kernel) : std::make_unique<FakeKernel>(options.features)),
+      kernel_(*owned_kernel_),
+      shadows_(options.window_pages) {
   build(options, seed);
 }
 
@@ -129,6 +133,17 @@ void PageMachine::write(std::uint32_t page, bool zeros) {
   std::size_t offset = below(kPageSize / 8) * sizeof word;
   std::memcpy(&shadow.bytes[offset], &word, sizeof word);
   kernel_.store(address_of(page) + offset, &word, sizeof word);
+}
+
+void PageMachine::adopt_all() {
+  for (std::uint32_t page = 0; page < options_.window_pages; ++page) {
+    Shadow& shadow = shadows_[page];
+    const Region* region = parts_->regions.find(address_of(page));
+    shadow.state = region == nullptr ? Shadow::State::unmapped : Shadow::State::valid;
+    if (region == nullptr) continue;
+    shadow.protection = region->protection;
+    if (touch(page, false)) kernel_.load(shadow.bytes.data(), address_of(page), kPageSize);
+  }
 }
 
 void PageMachine::zero_shadow(std::uint32_t first, std::uint32_t count) {

@@ -39,7 +39,8 @@ struct MachineOptions {
 
 class PageMachine {
  public:
-  PageMachine(const MachineOptions& options, std::uint64_t seed);
+  // `kernel`: another model of Linux; nullptr for the plain one.
+  PageMachine(const MachineOptions& options, std::uint64_t seed, std::unique_ptr<FakeKernel> kernel = nullptr);
   ~PageMachine();
 
   void random_step();
@@ -63,10 +64,13 @@ class PageMachine {
   // Brings the page; false when it is lost. Every fault must end in a wake-up.
   bool touch(std::uint32_t page, bool write);
   void serve(const FaultMessage& message);
+  // Takes what is mapped and what it holds now for right: after others than this machine's program were at work.
+  void adopt_all();
   std::size_t reclaim(std::size_t pages);
   void evict(std::size_t pages) { reclaim(pages); }
 
   FakeKernel& kernel() { return kernel_; }
+  Pager::Impl& parts() { return *parts_; }
   FlakyDevice* device() { return device_; }
   Core& core() { return parts_->core; }
   Pager& pager() { return *pager_; }
@@ -120,7 +124,8 @@ class PageMachine {
 
   MachineOptions options_;
   std::mt19937_64 random_;
-  FakeKernel kernel_;
+  std::unique_ptr<FakeKernel> owned_kernel_;
+  FakeKernel& kernel_;
   FlakyDevice* device_ = nullptr;  // owned by the core; nullptr with another device
   Pager::Impl* parts_ = nullptr;   // owned
   std::unique_ptr<Pager> pager_;

@@ -1,0 +1,26 @@
+// Explores all schedules of an interleaving: depth first, each from the start again, and no further where a state
+// comes up that was explored before.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "paging/testing/interleaving.hpp"
+
+namespace hinterland::testing {
+
+struct Exploration {
+  std::uint64_t schedules = 0;  // run
+  std::uint64_t states = 0;     // different ones in which there was a choice
+  std::uint64_t steps = 0;
+  bool complete = true;  // false: stopped at schedules_max
+  std::string wrong;     // the first thing that went wrong, with its schedule
+};
+
+// prune: false runs every schedule to its end, as a check of the pruning itself on small interleavings.
+Exploration explore(const std::function<std::unique_ptr<Interleaving>()>& make, std::uint64_t schedules_max,
+                    bool prune = true);
+
+}  // namespace hinterland::testing

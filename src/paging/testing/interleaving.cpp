@@ -1,0 +1,316 @@
+// Setting an interleaving up, running it, and what must hold.
+#include "paging/testing/interleaving.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.hpp"
+#include "paging/testing/step_seams.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+// Victims by address: what the policy will say next follows from which pages it lists, whatever the order in which
+// they came. That keeps the number of states down, and any order is a legal one.
+struct LowestFirst {
+  std::uint64_t pages;
+};
+LowestFirst* g_lowest_first = nullptr;
+Interleaving* g_interleaving = nullptr;  // the one there is
+
+LowestFirst& of(void* state) { return *static_cast<LowestFirst*>(state); }
+
+const hl_policy_ops kLowestFirst = {
+    .abi_version = HL_POLICY_ABI_VERSION,
+    .name = "lowest-first",
+    .help = "",
+    .create = [](const hl_policy_env* env) -> void* {
+      g_lowest_first = static_cast<LowestFirst*>(env->reserve(kPageSize));
+      return g_lowest_first;
+    },
+    .arrived =
+        [](void* state, hl_page first, uint32_t count, hl_arrival, uint8_t) {
+          for (std::uint32_t page = first; page < first + count; ++page) of(state).pages |= std::uint64_t{1} << page;
+        },
+    .accessed = [](void*, hl_page) {},
+    .departed =
+        [](void* state, hl_page first, uint32_t count) {
+          for (std::uint32_t page = first; page < first + count; ++page)
+            of(state).pages &= ~(std::uint64_t{1} << page);
+        },
+    .choose_victims = [](void* state, hl_page* out, uint32_t max) -> uint32_t {
+      std::uint32_t chosen = 0;
+      for (std::uint64_t& pages = of(state).pages; pages != 0 && chosen < max; pages &= pages - 1)
+        out[chosen++] = static_cast<hl_page>(std::countr_zero(pages));
+      if (Scheduler* scheduler = Scheduler::running()) {
+        g_interleaving->evictor_goes_round();
+        for (std::uint32_t i = 0; i < chosen; ++i) scheduler->observe(out[i]);
+      }
+      return chosen;
+    },
+    .size = [](void* state) -> uint64_t { return static_cast<std::uint64_t>(std::popcount(of(state).pages)); },
+};
+
+}  // namespace
+
+Interleaving::Interleaving(const InterleavingOptions& options)
+    : options_(options), window_pages_(std::max(8u, 4 * options.pages)), scheduler_(*this), ghost_(options.pages) {
+  MachineOptions machine;
+  machine.features.move = options.move;
+  machine.take_by_move = options.move;
+  machine.features.write_protect = options.write_protect;
+  machine.direct = options.direct;
+  machine.device_failures = options.trouble == Trouble::reads_fail;
+  machine.policy = &kLowestFirst;
+  machine.window_pages = window_pages_;
+  machine.budget_pages = options.budget_pages;
+  machine.frames = options.frames;
+  auto kernel = std::make_unique<SteppedKernel>(machine.features);
+  kernel_ = kernel.get();
+  begin_machine(kernel_);
+  g_interleaving = this;
+  machine_ = std::make_unique<PageMachine>(machine, 1, std::move(kernel));
+  kernel_->watch(machine_->address_of(0), window_pages_);
+  SecondChance& second_chance = machine_->core().second_chance;
+  second_chance.enabled = options.second_chance;
+  for (int hit = 0; hit < 1000; ++hit) second_chance.note_hit();  // if at all, it pays
+  prepare();
+}
+
+void Interleaving::prepare() {
+  std::uint32_t pages = options_.pages;
+  machine_->map(0, pages, PROT_READ | PROT_WRITE);
+  data_ = machine_->address_of(0);
+  if (options_.start == Start::untouched) return;
+  for (std::uint32_t page = 0; page < pages; ++page) {
+    HL_CHECK(machine_->touch(page, true));
+    std::uint64_t value = 1000 + page;
+    kernel_->store(address_of(page), &value, sizeof value);
+    ghost_.set(page, 0, value);
+  }
+  if (options_.start == Start::freed) {
+    machine_->pager().decommit(data_, bytes_of_pages(pages));
+    for (std::uint32_t page = 0; page < pages; ++page) ghost_.begin(page);  // and never ends: either is right
+  }
+  if (options_.start == Start::dirty || options_.start == Start::freed) return;
+  machine_->evict(pages);
+  if (options_.start == Start::parked) return;
+  while (machine_->core().frames.used() != 0) machine_->evict(pages);  // nothing to evict: expires frames
+  for (std::uint32_t page = 0; options_.start == Start::clean && page < pages; ++page)
+    HL_CHECK(machine_->touch(page, false));
+}
+
+// An evictor that starts a round knows how many it has made and what it has freed, nothing else.
+void Interleaving::evictor_goes_round() {
+  std::size_t mover = scheduler_.current();
+  if (!evicting_[mover]) return;  // the handler, which knows more
+  scheduler_.remember_only(mix(mix(60, ++rounds_[mover]), kernel_->dropped(mover)));
+}
+
+void Interleaving::fail(const std::string& what, std::uint32_t page) {
+  if (!wrong_.empty()) return;
+  wrong_ = (Scheduler::running() != nullptr ? scheduler_.name(scheduler_.current()) : "in the end") + ": " + what +
+           ", page " + std::to_string(page);
+}
+
+std::string Interleaving::run(const Scheduler::Choose& choose, std::uint64_t steps_max) {
+  FlakyDevice::Faults& faults = machine_->device()->faults;
+  switch (options_.trouble) {
+    case Trouble::none:
+      break;
+    case Trouble::reads_fail:
+      faults.reads = 1;
+      break;
+    case Trouble::writes_fail:
+      faults.writes = 1;
+      break;
+    case Trouble::device_full:
+      faults.full = true;
+      machine_->core().space->after_fork_in_child();  // forgets its spare slab
+      break;
+    case Trouble::pinned:
+      if (kernel_->look(address_of(target())).present) kernel_->pin(address_of(target()), true);
+      kernel_->discarding_pinned_is_fine = true;
+      break;
+    case Trouble::shared:
+      kernel_->share_all();
+      break;
+    case Trouble::move_again:
+      kernel_->failures.moves = 1;
+      kernel_->failures.move_error = -EAGAIN;
+      break;
+    case Trouble::short_calls:
+      kernel_->failures.partial_pages = 1;
+  }
+  scheduler_.add("the fault handler", [this] { machine_->parts().handler->run(); }, true);
+  std::string stuck = scheduler_.run(choose, steps_max);
+  if (!stuck.empty()) {
+    static_cast<void>(machine_.release());  // somebody still waits in it
+    return stuck + wrong_;
+  }
+  return finish();
+}
+
+std::string Interleaving::finish() {
+  faults_over();
+  if (!wrong_.empty()) return wrong_;
+  for (std::uint32_t page = 0; page < options_.pages; ++page) {
+    if (!machine_->touch(static_cast<std::uint32_t>((address_of(page) - machine_->address_of(0)) >> kPageShift),
+                         false))
+      continue;  // lost; or it failed, and check_invariants() says why
+    for (std::size_t word = 0; word < Ghost::kWords; ++word) look(page, word);
+  }
+  if (!wrong_.empty()) return wrong_;
+  machine_->adopt_all();
+  settle_policy();
+  return machine_->check_invariants(0);
+}
+
+// An evictor that finds a page busy gives it back to the policy, and may come just too late: the policy then lists a
+// page that is gone, and the next evictor that chooses it finds that out. The other way round would be a leak.
+void Interleaving::settle_policy() {
+  std::uint64_t resident = 0;
+  for (std::uint32_t page = 0; page < window_pages_; ++page)
+    if (machine_->core().pages[{page}].load().state() == PageState::resident) resident |= std::uint64_t{1} << page;
+  if ((resident & ~g_lowest_first->pages) == 0) g_lowest_first->pages = resident;
+}
+
+void Interleaving::faults_over() {
+  machine_->device()->faults = {};
+  kernel_->failures = {};
+  machine_->core().space->cancel_child();  // the child has ended, and holds nothing any more
+}
+
+std::uint64_t Interleaving::look(std::uint32_t page, std::size_t word) {
+  std::uint64_t value = 0;
+  kernel_->load(&value, address_of(page) + word * sizeof value, sizeof value);
+  if (!ghost_.allows(page, word, value))
+    fail("word " + std::to_string(word) + " holds " + std::to_string(value) + ", which nobody wrote there last",
+         page);
+  else
+    ghost_.seen(page, word, value);
+  return value;
+}
+
+// --- Scheduler::Listener ----------------------------------------------------------------------------------------
+
+std::uint64_t Interleaving::name_of(const void* cell) {
+  Core& core = machine_->core();
+  auto at = reinterpret_cast<std::uintptr_t>(cell);
+  auto words = reinterpret_cast<std::uintptr_t>(&core.pages[{0}]);
+  if (at - words < window_pages_ * sizeof(PageCell)) return (at - words) / sizeof(PageCell);
+  return at - reinterpret_cast<std::uintptr_t>(&core.frames[0]);
+}
+
+// I1 in the words themselves: they change only by who holds the busy bit, or takes it, or says that it waits.
+void Interleaving::word_changed(const void* cell, std::uint64_t before, std::uint64_t after) {
+  auto page = static_cast<std::uint32_t>(name_of(cell));
+  PageWord was(before), is(after);
+  std::size_t& holder = kernel_->holder(page);
+  if (!was.busy()) {
+    if (after != (before | PageWord::kBusy)) fail("I1: changed the word of a page that nobody holds", page);
+    holder = scheduler_.current();
+    return;
+  }
+  bool announces = after == (before | PageWord::kWaiters);
+  if (holder != scheduler_.current() && !announces) fail("I1: changed the word of a page that another holds", page);
+  if (!is.busy()) holder = SteppedKernel::kNobody;
+}
+
+void Interleaving::stepped() {
+  if (!wrong_.empty()) return;
+  if (!kernel_->violations().empty()) {
+    wrong_ = kernel_->violations();
+    return;
+  }
+  for (std::uint32_t page = 0; page < window_pages_; ++page) check_page(page);
+  check_bound();
+}
+
+// What must hold of a page that nobody is working on, at any time.
+void Interleaving::check_page(std::uint32_t page) {
+  PageWord word = machine_->core().pages[{page}].load();
+  const FakeKernel::Page& flags = kernel_->look(machine_->address_of(page));
+  // Between the call that unmaps and the visit to the word nothing is promised, but that the visit comes.
+  if (word.busy() || !flags.registered) return;
+  switch (word.state()) {
+    case PageState::resident:
+      if (word.dirty() == word.has_far()) fail("I3: dirty <=> no far copy", page);
+      if (!word.dirty() && flags.present && !flags.write_protected) fail("I3: clean, and writable", page);
+      break;
+    case PageState::lost:
+      if (flags.present || !flags.poisoned) fail("I4: lost, and can be read", page);
+      break;
+    case PageState::untouched:
+    case PageState::parked:
+    case PageState::far:
+      if (flags.present) fail("I1: there, though its word says that it is not", page);
+      break;
+    case PageState::leaving:
+    case PageState::arriving:
+      fail("I1: on its way without a mover", page);
+  }
+}
+
+// I5 in the midst of things: what is there is counted, but for pages that a mover has in its hands.
+void Interleaving::check_bound() {
+  Core& core = machine_->core();
+  std::int64_t there = static_cast<std::int64_t>(
+      kernel_->present_pages(machine_->address_of(0), bytes_of_pages(window_pages_)) +
+      kernel_->present_pages(core.frames.address_of(0), bytes_of_pages(core.frames.capacity())));
+  std::int64_t in_hand = 0;
+  for (std::uint32_t page = 0; page < window_pages_; ++page) in_hand += core.pages[{page}].load().busy();
+  if (there > core.budget.local() + in_hand) fail("I5: more pages are local than the budget counts", 0);
+}
+
+std::uint64_t Interleaving::state() const {
+  Core& core = machine_->core();
+  std::uint64_t hash = mix(scheduler_.knowledge(), ghost_.hash());
+  auto bytes = [&](const void* memory) {
+    const auto* words = static_cast<const std::uint64_t*>(memory);
+    for (std::size_t word = 0; word < Ghost::kWords; ++word) hash = mix(hash, words[word]);
+  };
+  auto flags = [&](std::uintptr_t address) {
+    const FakeKernel::Page& page = kernel_->look(address);
+    hash = mix(hash, static_cast<std::uint64_t>(page.registered | page.present << 1 | page.write_protected << 2 |
+                                                page.poisoned << 3 | page.pinned << 4 | page.shared << 5 |
+                                                page.waiting << 6 | page.protection << 8));
+    if (page.present && (page.protection & PROT_READ) != 0) bytes(reinterpret_cast<const void*>(address));
+  };
+  for (std::uint32_t page = 0; page < window_pages_; ++page) {
+    PageWord word = core.pages[{page}].load();
+    hash = mix(hash, word.bits());
+    if (word.has_far()) bytes(machine_->device()->peek(word.far_page()));
+    flags(machine_->address_of(page));
+  }
+  for (std::uint32_t index = 0; index < core.frames.capacity(); ++index) {
+    Frame& frame = core.frames[index];
+    hash = mix(mix(hash, static_cast<std::uint64_t>(frame.state.peek())), frame.page.value);
+    if (frame.state.peek() == FrameState::parked) bytes(machine_->device()->peek(frame.far));
+    flags(core.frames.address_of(index));
+  }
+  hash = mix(mix(hash, static_cast<std::uint64_t>(core.budget.local())), g_lowest_first->pages);
+  hash = mix(mix(hash, kernel_->waiting_messages()), core.space->pages_in_use());
+  return mix(mix(hash, data_), mapping_calls_);
+}
+
+const char* name_of(MoverKind kind) {
+  static constexpr std::array kNames = {"read",    "write", "evict", "evict-direct", "drop", "unmap",
+                                        "protect", "remap", "fork",  "fork-fails",   "reuse"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* name_of(Start start) {
+  static constexpr std::array kNames = {"untouched", "dirty", "clean", "parked", "far", "freed"};
+  return kNames[static_cast<std::size_t>(start)];
+}
+
+const char* name_of(Trouble trouble) {
+  static constexpr std::array kNames = {"none",   "reads-fail", "writes-fail", "device-full",
+                                        "pinned", "shared",     "move-again",  "short-calls"};
+  return kNames[static_cast<std::size_t>(trouble)];
+}
+
+}  // namespace hinterland::testing

@@ -1,0 +1,108 @@
+// A cooperative scheduler: movers are fibers of one thread, and another may go on wherever one comes to a point (an
+// operation on a page's word or a frame's state, a call of the kernel, an access of the program). Nothing sleeps;
+// what would wait says for what. A schedule is the list of choices, so it can be repeated exactly.
+//
+// It also keeps what each mover knows, as a hash of all it has seen: movers that know the same over the same shared
+// state go on alike, so a state that was reached before need not be explored again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "paging/testing/fiber.hpp"
+
+namespace hinterland::testing {
+
+inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15;
+  return hash ^ hash >> 29;
+}
+
+// Thrown where a mover without an end of its own (the fault handler) has nothing more to do.
+struct StopMover {};
+
+class Scheduler {
+ public:
+  struct Listener {
+    virtual ~Listener() = default;
+    virtual void word_changed(const void* cell, std::uint64_t before, std::uint64_t after) = 0;
+    // What a page's word or a frame's state is called, whatever its address.
+    virtual std::uint64_t name_of(const void* cell) = 0;
+    // A page's word that this mover has the busy bit of: only who waits for it may change it meanwhile.
+    virtual bool held_by_mover(const void* cell) = 0;
+    // After each step of a mover.
+    virtual void stepped() = 0;
+  };
+  // Which of the movers that can go on does: an index into `ready`, which is in ascending order.
+  using Choose = std::function<std::size_t(std::span<const std::size_t> ready)>;
+
+  static constexpr std::size_t kMoversMax = 16;
+
+  static Scheduler* running();  // nullptr outside of movers
+
+  explicit Scheduler(Listener& listener) : listener_(listener) {}
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  // A background mover ends when the others have (see others_done()).
+  void add(std::string name, std::function<void()> body, bool background = false);
+  // Until all are done; "" or why that will never be. Once.
+  std::string run(const Choose& choose, std::uint64_t steps_max = UINT64_MAX);
+
+  // --- from a mover -----------------------------------------------------------------------------------------------
+  void point(std::uint64_t what);     // about to do this; another may come first
+  void observe(std::uint64_t value);  // and this came of it
+  // All that the mover still knows of what it has seen: at the head of a loop, so that how often and with what it
+  // went round before makes no new state.
+  void remember_only(std::uint64_t summary) { movers_[current_].history = summary; }
+  // Until `ready`, a function of the shared state, holds.
+  void block_until(const char* what, std::function<bool()> ready);
+  // Until somebody else has done something; or at once, when nobody can.
+  void nap();
+  void futex_wait(const void* word, std::function<bool()> unchanged);
+  void futex_wake(const void* word);
+  // A mover that looks at the same word again and again waits for it to change: not worth a state each time.
+  void spin_check(const void* word, std::uint64_t value);
+  void spins_no_more() { movers_[current_].spun_on = nullptr; }
+
+  Listener& listener() { return listener_; }
+  std::size_t current() const { return current_; }
+  const std::string& name(std::size_t mover) const { return movers_[mover].name; }
+  std::size_t count() const { return movers_.size(); }
+  bool others_done() const;
+  std::uint64_t steps() const { return steps_; }
+  std::uint64_t knowledge() const;
+
+ private:
+  struct Mover {
+    std::string name;
+    bool background = false;
+    bool done = false;
+    std::uint64_t history = 0, pending = 0;
+    const char* waits_for = nullptr;
+    std::function<bool()> ready;  // while waits_for
+    std::uint64_t napping_since = 0;
+    const void* futex = nullptr;
+    const void* spun_on = nullptr;
+    std::uint64_t spun_value = 0;
+    unsigned spins = 0;
+  };
+  static constexpr unsigned kIdleRoundsMax = 2000;  // nobody can go on but those that nap, and that changes nothing
+
+  bool can_go_on(const Mover& mover) const;
+  std::string who_waits() const;
+  void leave();
+
+  Listener& listener_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Mover> movers_;
+  std::vector<std::size_t> ready_;
+  std::size_t current_ = 0;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace hinterland::testing
