@@ -58,7 +58,9 @@ TEST_P(PageMachineTest, RandomProgramKeepsTheInvariants) {
   std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
   PageMachine machine(GetParam().options, seed);
   machine.map(0, 300, PROT_READ | PROT_WRITE);
-  for (int step = 0; step < kStepsEach; ++step) {
+  // Goes on, where the device fails, until a page was lost and seen: rarely that takes longer.
+  auto seen_enough = [&] { return !GetParam().options.device_failures || machine.lost_pages_seen() > 0; };
+  for (int step = 0; step < kStepsEach || (!seen_enough() && step < 20 * kStepsEach); ++step) {
     machine.random_step();
     std::string wrong = machine.check_invariants(step % 64 == 63 ? 0 : 4);
     ASSERT_EQ(wrong, "") << "after step " << step << " (" << machine.last_step() << "), seed " << seed;
