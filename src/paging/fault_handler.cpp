@@ -250,9 +250,9 @@ PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState stat
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
   std::uint32_t first = page.value, end = page.value + 1;
   auto take = [&](std::uint32_t neighbour) {
-    PageCell& cell = core_.pages[{neighbour}];
-    if (cell.load().state() != state) return false;
+    if (core_.pages[{neighbour}].load().state() != state) return false;
     core_.pages.note_used({neighbour});
+    PageCell& cell = core_.pages[{neighbour}];
     PageWord word;
     if (!cell.try_lock(&word)) return false;
     if (word.state() != state) {

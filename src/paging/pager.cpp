@@ -92,7 +92,7 @@ Status Pager::Impl::create_parts() {
   if (Status status = core.forecast.create(core.window.pages()); !status) return status;
   if (Status status = core.pinned.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
-  if (Status status = core.policy.create(options.policy, core.window.pages()); !status) return status;
+  if (Status status = core.policy.create(options.policy, core.pages); !status) return status;
   show_inside();
   auto space = far::Space::create(*core.device, core.window.bytes());
   if (!space) return std::unexpected(space.error());
@@ -105,6 +105,7 @@ void Pager::Impl::show_inside() {
   inside.window_base = core.window.base();
   inside.window_bytes = core.window.bytes();
   inside.page_words = core.pages.words_address();
+  inside.page_directory = core.pages.directory_address();
   inside.page_chunks = core.pages.chunks_address();
   inside.page_marks = core.marks.address();
   inside.inside_offset = reinterpret_cast<std::intptr_t>(&t_inside_runtime) -

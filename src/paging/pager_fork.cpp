@@ -84,6 +84,7 @@ void Pager::after_fork_in_child() {
 
 Status Pager::Impl::resume_in_child() {
   if (Status status = core.kernel.open(); !status) return status;
+  core.pages.after_fork_in_child();
   core.protection_mutex.reset_after_fork();
   core.policy.mutex().reset_after_fork();
   threads.clear();

@@ -22,7 +22,6 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
     core.marks.hold(page);
     if (core.managed.load()) {
       // Who took the page before the mark was there is done with it after this; who comes later sees the mark.
-      core.pages.note_used(page);
       core.unlock(page, core.lock_waiting(page));
     }
     // A write, so that it comes back, and without protection.

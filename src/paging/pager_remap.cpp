@@ -314,7 +314,6 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
 // Read ahead from a neighbour may have put zeros there already: they go. I1: both pages' busy bits are held until the
 // bytes and the word are across.
 void Pager::Impl::clear_and_lock(PageIndex target) {
-  core.pages.note_used(target);
   PageWord replaced = core.lock_waiting(target);
   dispose(target, replaced);
   core.pages[target].set_locked(PageWord::untouched());

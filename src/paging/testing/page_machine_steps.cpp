@@ -198,7 +198,9 @@ void PageMachine::step_failures() {
 void PageMachine::step_collision() {
   std::uint32_t page = any_page();
   PageWord word;
-  if (!accessible(page, PROT_READ | PROT_WRITE) || !core().pages[{page}].try_lock(&word)) return;
+  if (!accessible(page, PROT_READ | PROT_WRITE)) return;
+  core().pages.note_used({page});
+  if (!core().pages[{page}].try_lock(&word)) return;
   FakeKernel::Outcome outcome = kernel_.access(address_of(page), random_() % 2 == 0);
   bool waits = outcome.result == FakeKernel::Access::fault;
   if (waits) serve(outcome.message);
