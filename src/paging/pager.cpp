@@ -41,7 +41,7 @@ Status start_thread(const char* name, Body* body, void* (*entry)(void*)) {
 
 std::uint32_t frames_for(std::uint64_t budget_bytes) {
   // Room for the second chance plus the batches of two evictors; the budget may later be tuned up to eight times.
-  std::uint64_t pages = budget_bytes / kPageSize / 16 * 8 + 4 * Evictor::kBatchMax;
+  std::uint64_t pages = budget_bytes / kPageSize / 16 * 8 + std::uint64_t{4} * Evictor::kBatchMax;
   return static_cast<std::uint32_t>(std::bit_ceil(std::clamp<std::uint64_t>(pages, 2048, 65536)));
 }
 
@@ -205,7 +205,7 @@ int Pager::set_budget(std::uint64_t bytes) {
   impl_->core.budget.set_limit(bytes);
   set_gauge(Gauge::budget_bytes, bytes);
   impl_->core.budget.wake_reclaimer();
-  impl_->kick_housekeeper();
+  Impl::kick_housekeeper();
   return 0;
 }
 

@@ -113,6 +113,7 @@ template <typename Call>
 void Interleaving::clearing(Call&& call) {
   InsideRuntime inside;
   std::vector<std::uint64_t> began;
+  began.reserve(options_.pages);
   for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
   call();
   for (std::uint32_t page = 0; page < options_.pages; ++page) ghost_.end_clearing(page, began[page]);
@@ -135,6 +136,7 @@ void Interleaving::remap() {
   ++mapping_calls_;
   Ghost before = ghost_;
   std::vector<std::uint64_t> began;
+  began.reserve(options_.pages);
   for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
   std::uintptr_t length = bytes_of_pages(options_.pages), base = machine_->address_of(0);
   std::uintptr_t target = data_ == base ? machine_->address_of(window_pages_ / 2) : base;

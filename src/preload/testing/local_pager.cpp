@@ -55,7 +55,9 @@ struct Pager::Impl {
   // Bytes from `start` that are used without a gap, at most up to `end`.
   std::size_t prefix(std::uintptr_t start, std::uintptr_t end) const {
     auto at = used.upper_bound(start);
-    if (at == used.begin() || (--at)->second <= start) return 0;
+    if (at == used.begin()) return 0;
+    --at;
+    if (at->second <= start) return 0;
     return std::min(at->second, end) - start;
   }
   std::uintptr_t find(std::uintptr_t base, std::size_t window, std::size_t length, std::size_t alignment) const {
