@@ -28,6 +28,11 @@ namespace {
 
 constinit Next<pid_t()> g_real_fork("_Fork");
 
+long by_libc(void*) {
+  pid_t child = g_real_fork.get()();
+  return child < 0 ? -errno : child;
+}
+
 void lock_all() {
   atfork::lock();
   left_local::before_fork();
@@ -78,24 +83,25 @@ class SignalsBlocked {
 };
 
 // The fork itself, with far memory right on both sides. Nothing of the program runs in between.
-pid_t fork_far() {
+pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
+  int saved_errno = errno;
   SignalsBlocked blocked;
   InsideRuntime inside;
   lock_all();
-  pager().before_fork();
-  pid_t child = g_real_fork.get()();
-  int saved_errno = errno;
+  long child = pager().before_fork();
+  if (child == 0) child = make(argument);
   if (child == 0)
     after_in_child();
   else
     after_in_parent(child > 0);
-  errno = saved_errno;
-  return child;
+  errno = child < 0 ? static_cast<int>(-child) : saved_errno;
+  return child < 0 ? -1 : static_cast<pid_t>(child);
 }
 
 }  // namespace
 
 pid_t fork_plain() { return fork_far(); }
+pid_t fork_by(MakeChild* make, void* argument) { return fork_far(make, argument); }
 
 pid_t fork_with_handlers() {
   std::size_t mark = atfork::run_prepare();
