@@ -97,7 +97,8 @@ class Pager {
 
   // --- fork without exec --------------------------------------------------------------------------------------
   // Around the system call, nothing in between; all in the forking thread, under InsideRuntime.
-  void before_fork();
+  // 0; or -errno, and the system call must not be made, but after_fork_in_parent(false).
+  int before_fork();
   void after_fork_in_parent(bool forked);
   // Before anything is mapped in the child. after_fork_in_child() does it where nothing is.
   void reserve_in_child();

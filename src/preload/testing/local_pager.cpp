@@ -249,7 +249,10 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
 void Pager::hold(std::uintptr_t, std::size_t) {}
 void Pager::let_go(std::uintptr_t, std::size_t) {}
 
-void Pager::before_fork() { impl_->mutex.lock(); }
+int Pager::before_fork() {
+  impl_->mutex.lock();
+  return 0;
+}
 void Pager::after_fork_in_parent(bool) { impl_->mutex.unlock(); }
 void Pager::reserve_in_child() {}
 void Pager::after_fork_in_child() { impl_->mutex.reset_after_fork(); }
