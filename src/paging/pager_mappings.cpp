@@ -42,6 +42,14 @@ class Releases {
   std::size_t count_ = 0;
 };
 
+// Gives memory back that only the kernel has; it reads as zeros afterwards. Locked memory, too (mlockall), which
+// MADV_DONTNEED leaves as it is: the heap would hand out old bytes as zeros.
+void clear_local(std::uintptr_t address, std::size_t length) {
+  auto* memory = reinterpret_cast<void*>(address);
+  if (raw_madvise(memory, length, MADV_DONTNEED) != 0 && raw_madvise(memory, length, MADV_DONTNEED_LOCKED) != 0)
+    std::memset(memory, 0, length);  // before Linux 5.18
+}
+
 }  // namespace
 
 int Pager::Impl::dispose(PageIndex page, PageWord word) {
@@ -241,7 +249,7 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
     // listed pages being there.
     MapGuard guard(*impl_);
     if (!core.managed.load()) {
-      raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTNEED);
+      clear_local(address, length);
       return;
     }
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "base/mutex.hpp"
@@ -238,7 +239,8 @@ int Pager::lock_all(int flags) { return static_cast<int>(raw::call(SYS_mlockall,
 int Pager::unlock_all() { return static_cast<int>(raw::call(SYS_munlockall)); }
 
 void Pager::decommit(std::uintptr_t address, std::size_t length) {
-  raw::madvise(address, length, MADV_DONTNEED);
+  if (raw::madvise(address, length, MADV_DONTNEED) != 0 && raw::madvise(address, length, MADV_DONTNEED_LOCKED) != 0)
+    std::memset(reinterpret_cast<void*>(address), 0, length);
   raw::mprotect(address, length, PROT_NONE);
 }
 
