@@ -126,6 +126,11 @@ long as_libc(long result) {
 
 }  // namespace
 
+namespace hinterland::forking {
+// The handler of a crash calls clone, and it may be the loader that crashed.
+void prepare() { g_next_clone.resolve(); }
+}  // namespace hinterland::forking
+
 // No code of its own: where the flags say so the child begins on another stack, in libc's function.
 HL_INTERPOSED int clone(Entry* entry, void* stack, int flags, void* argument, ...) noexcept {
   va_list more;

@@ -9,6 +9,7 @@
 #include "preload/crash.hpp"
 #include "preload/ending.hpp"
 #include "preload/far_heap.hpp"
+#include "preload/forking.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/loader_range.hpp"
 #include "preload/raw.hpp"
@@ -66,6 +67,7 @@ void begin(const char* program) {
   threads::start();
   crash::start();
   ending::prepare();
+  forking::prepare();
   atexit(ending::finish_if_own);  // first registered, last to run
   at_quick_exit(ending::finish_if_own);
 }
