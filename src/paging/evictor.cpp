@@ -368,7 +368,7 @@ void Evictor::gather(Victims taken, std::size_t outstanding) {
 
 void Evictor::park(Victim& victim) {
   Frame& frame = core_.frames[victim.frame];
-  frame.page = victim.page;
+  frame.page.store(victim.page, std::memory_order_relaxed);
   frame.far = victim.far;
   frame.state.store(FrameState::parked, std::memory_order_release);  // pairs with the look in expire()
   if (victim.write) {
@@ -404,7 +404,7 @@ std::uint32_t Evictor::expire_frames(std::uint32_t max) {
     }
     if (core_.device->lost() != 0) return Decision::pass;  // the frame is the only copy left
     PageWord word;
-    PageIndex page = frame.page;
+    PageIndex page = frame.page.load(std::memory_order_relaxed);
     if (!core_.pages[page].try_lock(&word)) return Decision::pass;  // on its way back at this moment
     if (word.state() != PageState::parked || word.frame() != index) {
       core_.unlock(page, word);

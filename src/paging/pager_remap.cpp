@@ -303,7 +303,7 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
       ++run.count;
       return;
     }
-    if (word.state() == PageState::parked) core.frames[word.frame()].page = target;
+    if (word.state() == PageState::parked) core.frames[word.frame()].page.store(target, std::memory_order_relaxed);
     if (word.state() == PageState::lost) core.kernel.poison(core.address_of(target), kPageSize);  // I4 there, too
     core.unlock(target, word);
     core.unlock(page, PageWord::untouched());

@@ -55,7 +55,8 @@ std::string PageMachine::check_word(std::uint32_t page, Tally* tally) {
       Frame& frame = core().frames[word.frame()];
       ++tally->parked;
       ++tally->far;
-      return frame.state.load() == FrameState::parked && frame.page.value == page ? "" : wrong("parked, not there");
+      return frame.state.load() == FrameState::parked && frame.page.load().value == page ? ""
+                                                                                         : wrong("parked, not there");
     }
     case PageState::far:
       return word.has_far() ? "" : wrong("far, but nowhere");
