@@ -13,6 +13,7 @@
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
 #include "paging/fault_handler.hpp"
+#include "paging/hints.hpp"
 #include "paging/pager.hpp"
 #include "paging/program_threads.hpp"
 #include "paging/reclaimer.hpp"
@@ -21,9 +22,10 @@
 namespace hinterland {
 
 struct Pager::Impl {
-  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)) {}
+  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)), hints(core) {}
 
   Core core;
+  Hints hints;
   PagerOptions options;
   ProgramThreads threads;
   Mutex map_mutex;
