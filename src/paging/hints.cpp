@@ -73,7 +73,9 @@ Hints::Wanted Hints::pages_of(const Hint& hint) const {
   wanted.all = wanted.now;
   // Read-ahead must not push out what it brings, either; a program that says so may go beyond what faults do.
   auto room = std::min<std::uint64_t>(most - wanted.now.count, std::max<std::uint64_t>(most / 4, 1));
-  room = std::min<std::uint64_t>(room, hint.read_ahead_limited ? core_.read_ahead_pages_max : room);
+  // With the page itself one run: one request, one mapping call.
+  if (hint.read_ahead_limited)
+    room = std::min<std::uint64_t>(room, std::max(core_.read_ahead_pages_max, wanted.now.count) - wanted.now.count);
   std::uint64_t ahead = at_most(static_cast<std::uint64_t>(std::abs(std::int64_t{hint.read_ahead})), room);
   if (hint.read_ahead > 0) {
     wanted.all.count += at_most(ahead, window.pages() - wanted.now.end().value);
@@ -126,12 +128,7 @@ bool Hints::open(Lane& lane) {
 }
 
 void Hints::bring(Lane& lane, const Wanted& wanted, Evictor& direct) {
-  // What is wanted now goes first.
-  for (std::uint32_t at = 0; at < wanted.now.count;) at += bring_one_run(lane, wanted, wanted.now.first + at, direct);
-  for (std::uint32_t at = 0; at < wanted.all.count;) {
-    PageIndex page = wanted.all.first + at;
-    at += wanted.is_now(page) ? wanted.now.count : bring_one_run(lane, wanted, page, direct);
-  }
+  for (std::uint32_t at = 0; at < wanted.all.count;) at += bring_one_run(lane, wanted, wanted.all.first + at, direct);
   // Whoever faults on one of these pages waits for us, so that we do not leave before they are there.
   while (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0)
     if (!lane.fetcher->progress()) lane.fetcher->wait(1'000'000'000);
@@ -169,16 +166,16 @@ std::uint32_t Hints::fetch(Lane& lane, const Wanted& wanted, PageIndex page, Pag
   }
   core_.pages[page].set_locked(arriving(page, word, wanted));
   PageRun run{page, 1};
-  // Not from what is wanted now into what is not, or back: the former is mapped first.
-  PageIndex end =
-      wanted.is_now(page) ? wanted.now.end() : (page < wanted.now.first ? wanted.now.first : wanted.all.end());
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
-  while (run.end() < end && run.count < most && lock_far(run.end(), wanted)) ++run.count;
+  while (run.end() < wanted.all.end() && run.count < most && lock_far(run.end(), wanted)) ++run.count;
   make_room(run.count, direct);
   core_.budget.add(run.count);
   count(Counter::hint_pages_in, run.count);
-  if (!wanted.is_now(page)) count(Counter::pages_read_ahead, run.count);
-  lane.fetcher->start(run, page, wanted.is_written(page), wanted.priority);
+  std::uint32_t ahead = 0;
+  for (std::uint32_t i = 0; i < run.count; ++i) ahead += !wanted.is_now(run.first + i);
+  if (ahead != 0) count(Counter::pages_read_ahead, ahead);
+  PageIndex first_wanted = run.first <= wanted.now.first && wanted.now.first < run.end() ? wanted.now.first : page;
+  lane.fetcher->start(run, first_wanted, wanted.is_written(first_wanted), wanted.priority);
   return run.count;
 }
 

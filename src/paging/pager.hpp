@@ -104,6 +104,14 @@ class Pager {
   // or is being moved by others is left to the fault. Nothing before paging has begun. Not from a signal handler that
   // interrupted the runtime. Keeps no errno.
   void hint(const Hint& hint);
+  // Pins: the pages stay, once they are here, until as many unpin() of the same range, or until the memory is given
+  // back. 0, ENOMEM (nothing is pinned: more than half of the budget would be), EFAULT (not readable). What does not lie
+  // in the window needs no pin.
+  int pin(std::uintptr_t address, std::size_t length);
+  int unpin(std::uintptr_t address, std::size_t length);
+  // Gives up the pages that lie wholly in the range, without writing them back: they read as zeros. Before paging has
+  // begun nothing happens. 0 or an errno.
+  int discard(std::uintptr_t address, std::size_t length);
   // A byte a page of the window: bit 0 there, bit 1 writable without a fault (hint_map.hpp). Never moves.
   const std::atomic<std::uint8_t>* hint_map() const;
 

@@ -101,6 +101,8 @@ struct Pager::Impl {
   void may_leave(PageIndex page);
   void let_go_of_freed(std::uintptr_t address, std::size_t length);
 
+  std::atomic<std::int64_t> pages_pinned{0};  // by hints; a page pinned twice counts twice
+
   // --- pager_fork.cpp
   Status resume_in_child();
   Status resume_paging_in_child();
