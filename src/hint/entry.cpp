@@ -11,14 +11,13 @@
 namespace hinterland::hint {
 namespace {
 
-// Runs body(Pager&) with allocations local and errno kept; `otherwise` where there is no pager, or where a signal
+// Runs body(Pager&) with errno kept; `otherwise` where there is no pager, or where a signal
 // handler interrupted the runtime: what it holds could be what the body waits for.
 template <typename Body>
 int with_pager(int otherwise, Body&& body) {
   Pager* pager = Pager::current();
   if (pager == nullptr || t_inside_runtime != 0) return otherwise;
   int errno_before = errno;
-  InsideRuntime inside;
   int result = body(*pager);
   errno = errno_before;
   return result;

@@ -1,38 +1,14 @@
 // A hint: which pages, which of them are missing, fetched in as few requests as possible.
 #include "paging/hints.hpp"
 
-#include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 
 #include "base/log.hpp"
+#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 namespace {
-
-// No signal handler runs on this thread, and it is not cancelled. By a system call: libc's pthread_sigmask leaves out
-// the signals it keeps for itself.
-class Undisturbed {
- public:
-  Undisturbed() {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_);
-    std::uint64_t all = ~std::uint64_t{0};
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &signals_, sizeof all);
-  }
-  ~Undisturbed() {
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &signals_, nullptr, sizeof signals_);
-    pthread_setcancelstate(cancellation_, nullptr);
-  }
-  Undisturbed(const Undisturbed&) = delete;
-  Undisturbed& operator=(const Undisturbed&) = delete;
-
- private:
-  std::uint64_t signals_ = 0;
-  int cancellation_ = PTHREAD_CANCEL_ENABLE;
-};
 
 // Signal handlers' stacks may be as small as 8 KiB, and making room takes more.
 bool on_signal_stack() {

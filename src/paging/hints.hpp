@@ -26,7 +26,7 @@ class Hints {
  public:
   explicit Hints(Core& core) : core_(core) {}
 
-  // Any thread of the program, under InsideRuntime, once paging has begun. Blocks until what the hint asks for is
+  // Any thread of the program, once paging has begun. Blocks until what the hint asks for is
   // there, or cannot be had (then the fault will say so). `direct` makes room where the background fell behind.
   void serve(const Hint& hint, Evictor& direct);
 

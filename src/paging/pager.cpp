@@ -164,6 +164,9 @@ Status Pager::Impl::take_over_locked() {
   std::uint64_t started = now_ns();
   if (int error = core.frames.attach(core.kernel); error != 0)
     return std::unexpected(Error::make(-error, "cannot register the frames with userfaultfd"));
+  if (Status status = copy_mark.create(); !status) return status;
+  if (int error = keep_from_copies(); error != 0)
+    return std::unexpected(Error::make(-error, "cannot keep far memory from copies of the process"));
   // Registered regions fault from now on; the handler starts when all their pages are listed.
   int error = 0;
   regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {

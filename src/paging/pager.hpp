@@ -102,11 +102,11 @@ class Pager {
   // --- hints ----------------------------------------------------------------------------------------------------
   // Brings what the hint names, on this thread, and returns when it is there; what cannot be had, was never touched
   // or is being moved by others is left to the fault. Nothing before paging has begun. Not from a signal handler that
-  // interrupted the runtime. Keeps no errno.
+  // interrupted the runtime. Does not keep errno. Callers need not hold InsideRuntime.
   void hint(const Hint& hint);
   // Pins: the pages stay, once they are here, until as many unpin() of the same range, or until the memory is given
-  // back. 0, ENOMEM (nothing is pinned: more than half of the budget would be), EFAULT (not readable). What does not lie
-  // in the window needs no pin.
+  // back. 0, ENOMEM (nothing is pinned: more than half of the budget would be), EFAULT (not readable). What does not
+  // lie in the window needs no pin.
   int pin(std::uintptr_t address, std::size_t length);
   int unpin(std::uintptr_t address, std::size_t length);
   // Gives up the pages that lie wholly in the range, without writing them back: they read as zeros. Before paging has
@@ -124,7 +124,8 @@ class Pager {
 
   // --- fork without exec --------------------------------------------------------------------------------------
   // Around the system call, nothing in between; all in the forking thread, under InsideRuntime.
-  void before_fork();
+  // 0; or -errno, and the system call must not be made, but after_fork_in_parent(false).
+  int before_fork();
   void after_fork_in_parent(bool forked);
   // Before anything is mapped in the child. after_fork_in_child() does it where nothing is.
   void reserve_in_child();

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "paging/pager_impl.hpp"
+#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 namespace {
@@ -47,6 +48,7 @@ bool read_by_the_kernel(std::uintptr_t page) {
 void Pager::hint(const Hint& hint) {
   Impl& parts = *impl_;
   if (!parts.core.managed.load(std::memory_order_acquire)) return;  // pairs with take_over: the parts are there
+  if (parts.copy_mark.is_copy()) return;                            // the parent's words; and a hint is not an access
   if (contains(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return;
   if (contains(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()))) return;
   parts.hints.serve(hint, *parts.direct);
@@ -54,6 +56,8 @@ void Pager::hint(const Hint& hint) {
 
 int Pager::pin(std::uintptr_t address, std::size_t length) {
   Impl& parts = *impl_;
+  parts.refuse_copies();
+  Undisturbed undisturbed;
   PinRange range = pages_in_window(parts.core, address, length);
   if (range.count == 0) return 0;
   std::int64_t limit = static_cast<std::int64_t>(parts.budget_bytes.load() >> kPageShift) / 2;
@@ -75,6 +79,8 @@ int Pager::pin(std::uintptr_t address, std::size_t length) {
 
 int Pager::unpin(std::uintptr_t address, std::size_t length) {
   Impl& parts = *impl_;
+  parts.refuse_copies();
+  Undisturbed undisturbed;
   PinRange range = pages_in_window(parts.core, address, length);
   if (range.count == 0) return 0;
   parts.pages_pinned.fetch_sub(range.count);
@@ -88,6 +94,7 @@ int Pager::discard(std::uintptr_t address, std::size_t length) {
   if (length > ~address || !contains(address) || address + length - base_ > bytes_) return 0;
   std::uintptr_t start = page_ceil(address), end = page_floor(address + length);
   if (end <= start) return 0;
+  Undisturbed undisturbed;
   return -advise(start, end - start, MADV_DONTNEED);
 }
 

@@ -42,6 +42,14 @@ class Releases {
   std::size_t count_ = 0;
 };
 
+// Gives memory back that only the kernel has; it reads as zeros afterwards. Locked memory, too (mlockall), which
+// MADV_DONTNEED leaves as it is: the heap would hand out old bytes as zeros.
+void clear_local(std::uintptr_t address, std::size_t length) {
+  auto* memory = reinterpret_cast<void*>(address);
+  if (raw_madvise(memory, length, MADV_DONTNEED) != 0 && raw_madvise(memory, length, MADV_DONTNEED_LOCKED) != 0)
+    std::memset(memory, 0, length);  // before Linux 5.18
+}
+
 }  // namespace
 
 int Pager::Impl::dispose(PageIndex page, PageWord word) {
@@ -123,11 +131,14 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
   if (mapped == MAP_FAILED) return -errno;
   forget(address, length);
   Region region{address, address + length, protection, flags & kKeptFlags, false, attributes | attributes_of_new};
-  if (core.managed.load())
-    if (int error = core.kernel.register_range(address, length); error != 0) {
+  if (core.managed.load()) {
+    int error = core.kernel.register_range(address, length);
+    if (error == 0 && raw_madvise(mapped, length, MADV_DONTFORK) != 0) error = -errno;  // as keep_from_copies()
+    if (error != 0) {
       reserve_again(address, length);
       return error;
     }
+  }
   core.window.occupy(address, length);
   std::size_t mapped_before = regions.mapped_bytes();
   if ((flags & MAP_LOCKED) != 0) region.attributes |= kLocked;
@@ -141,17 +152,23 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
   return static_cast<std::intptr_t>(address);
 }
 
+// Reserved address space is advised as the rest of it, with which it then merges.
+void Pager::Impl::alike_reserved(std::uintptr_t address, std::size_t length) {
+  raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTDUMP);
+  if (core.managed.load()) raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTFORK);
+}
+
 int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
   if (mapped == MAP_FAILED) return -errno;
-  raw_madvise(mapped, length, MADV_DONTDUMP);  // as the rest, with which it merges
+  alike_reserved(address, length);
   return 0;
 }
 
 std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags) {
   length = page_ceil(length);
   if (length == 0) return -ENOMEM;
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::uintptr_t address = impl_->core.window.allocate(length, std::max(alignment, kPageSize));
   if (address == 0) return -ENOMEM;
   std::intptr_t placed = impl_->place(address, length, protection, flags);
@@ -161,7 +178,7 @@ std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protecti
 
 std::intptr_t Pager::map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   if (!impl_->core.window.contains(address, length)) return -ENOMEM;
   if (no_replace && !impl_->core.window.is_free(address, length)) return -EEXIST;
   return impl_->place(address, length, protection, flags);
@@ -169,7 +186,7 @@ std::intptr_t Pager::map_at(std::uintptr_t address, std::size_t length, int prot
 
 int Pager::surrender(std::uintptr_t address, std::size_t length) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   if (int error = impl_->reserve_again(address, length); error != 0) return error;
   impl_->forget(address, length);
   impl_->core.window.occupy(address, length);
@@ -178,7 +195,7 @@ int Pager::surrender(std::uintptr_t address, std::size_t length) {
 }
 
 int Pager::unmap(std::uintptr_t address, std::size_t length) {
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   return impl_->unmap(address, page_ceil(length));
 }
 
@@ -208,7 +225,7 @@ const std::vector<Region>& Pager::Impl::pieces(std::uintptr_t address, std::size
 
 int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::size_t covered = impl_->covered_prefix(address, length);
   if (covered == 0) return -ENOMEM;
   LockGuard no_taking(impl_->core.protection_mutex);
@@ -226,12 +243,13 @@ int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
 
 void Pager::decommit(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
+  impl_->refuse_copies();
   if (!core.managed.load()) {
     // Under the lock, so that paging does not begin meanwhile and list pages that are about to go: commit() relies on
     // listed pages being there.
-    LockGuard guard(impl_->map_mutex);
+    MapGuard guard(*impl_);
     if (!core.managed.load()) {
-      raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTNEED);
+      clear_local(address, length);
       return;
     }
   }
@@ -264,6 +282,7 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
 
 void Pager::commit(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
+  impl_->refuse_copies();
   if (!core.managed.load()) return;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
                            [&](PageIndex page, PageCell& cell) {

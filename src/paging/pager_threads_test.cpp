@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/inside.hpp"
 #include "far/test_support.hpp"
 #include "paging/testing/real_pager.hpp"
 
@@ -85,7 +84,6 @@ class Worker {
     wanted.size = below(2) == 0 ? 8 : bytes_of_pages(below(64));
     wanted.read_ahead = below(4) == 0 ? static_cast<std::int32_t>(below(64)) - 32 : 0;
     wanted.write = below(2) == 0;
-    InsideRuntime inside;
     pager_.hint(wanted);
   }
   void access() {
