@@ -59,6 +59,8 @@ class SimDevice final : public Device {
     std::size_t used = descriptors_.list(out, max);
     return used + inner_->descriptors(out + used, max - used);
   }
+  void leave() override { inner_->leave(); }
+  void stay() override { inner_->stay(); }
   int lost() const override {
     if (int error = inner_->lost(); error != 0) return error;
     return settings_.lose_after != 0 && link().requests.load(std::memory_order_relaxed) >= settings_.lose_after

@@ -221,6 +221,9 @@ void Pager::thread_started(const volatile std::uint32_t* cpu) {
 
 void Pager::thread_ended() { impl_->threads.remove(static_cast<std::uint32_t>(syscall(SYS_gettid))); }
 
+void Pager::leave_device() { impl_->core.device->leave(); }
+void Pager::stay_on_device() { impl_->core.device->stay(); }
+
 std::size_t Pager::descriptors(int* out, std::size_t max) const {
   std::size_t count = impl_->core.kernel.descriptors(out, max);
   // With those of its channels. (A channel itself may be asked only by the thread that it belongs to.)

@@ -138,6 +138,11 @@ class Pager {
   // the fault handler can follow it. Until thread_ended().
   void thread_started(const volatile std::uint32_t* cpu);
   void thread_ended();
+  // The process is about to end or to exec: its far device is told, which may then free its memory at once. stay():
+  // it was not so. Everything works on as before. Best effort, some milliseconds at most; callable in a signal
+  // handler.
+  void leave_device();
+  void stay_on_device();
   // Descriptors that the program must not close; returns how many are written.
   std::size_t descriptors(int* out, std::size_t max) const;
 

@@ -50,6 +50,14 @@ void clear_local(std::uintptr_t address, std::size_t length) {
     std::memset(memory, 0, length);  // before Linux 5.18
 }
 
+// What the kernel says of so much more locked memory (RLIMIT_MEMLOCK), before anything is replaced. 0 or -errno.
+int try_locked(std::size_t length) {
+  void* trial = raw_mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_LOCKED);
+  if (trial == MAP_FAILED) return -errno;
+  raw_munmap(trial, length);
+  return 0;
+}
+
 }  // namespace
 
 int Pager::Impl::dispose(PageIndex page, PageWord word) {
@@ -127,6 +135,8 @@ void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
 
 std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
                                  int attributes) {
+  if ((flags & MAP_LOCKED) != 0)
+    if (int error = try_locked(length); error != 0) return error;
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, protection, kBaseFlags | (flags & kKeptFlags));
   if (mapped == MAP_FAILED) return -errno;
   forget(address, length);
@@ -159,8 +169,12 @@ void Pager::Impl::alike_reserved(std::uintptr_t address, std::size_t length) {
 }
 
 int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
+  // After mlockall(MCL_FUTURE) the kernel locks a reservation, too, and counts it beside what it replaces.
+  const bool locks = attributes_of_new != 0;
+  if (locks) syscall(SYS_munlock, address, length);
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
   if (mapped == MAP_FAILED) return -errno;
+  if (locks) syscall(SYS_munlock, address, length);
   alike_reserved(address, length);
   return 0;
 }

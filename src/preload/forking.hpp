@@ -5,6 +5,8 @@
 
 namespace hinterland::forking {
 
+// In the constructor.
+void prepare();
 // As fork(): handlers, stdio, and far memory on both sides. -1 with errno set.
 pid_t fork_with_handlers();
 // As _Fork(): no handlers, stdio untouched.

@@ -118,6 +118,12 @@ int do_clone(Entry* entry, void* stack, int flags, void* argument, int* parent_i
   return child;
 }
 
+// With the program's only thread its process ends: the runtime's threads would go on, and keep it. Threads that were
+// made by clone are not counted, but none of them is the first.
+bool ends_process() {
+  return serves_program() && threads::is_last() && raw::call(SYS_gettid) == raw::call(SYS_getpid);
+}
+
 long as_libc(long result) {
   if (!raw::failed(result)) return result;
   errno = static_cast<int>(-result);
@@ -125,6 +131,11 @@ long as_libc(long result) {
 }
 
 }  // namespace
+
+namespace hinterland::forking {
+// The handler of a crash calls clone, and it may be the loader that crashed.
+void prepare() { g_next_clone.resolve(); }
+}  // namespace hinterland::forking
 
 // No code of its own: where the flags say so the child begins on another stack, in libc's function.
 HL_INTERPOSED int clone(Entry* entry, void* stack, int flags, void* argument, ...) noexcept {
@@ -141,8 +152,7 @@ HL_INTERPOSED int __clone(Entry* entry, void* stack, int flags, void* argument, 
 
 // The calls that syscall() below does not make itself.
 extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long a, long b, long c, long d, long e) {
-  if (number == SYS_exit_group || (number == SYS_exit && serves_program() && threads::is_last()))
-    _exit(static_cast<int>(a));  // the runtime's threads would go on, and keep the process
+  if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
   if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e));
   if (number == SYS_fork) return forking::fork_plain();
   if (number == SYS_clone && copies(static_cast<std::uint64_t>(a)))

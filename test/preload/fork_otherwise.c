@@ -190,7 +190,23 @@ static void by_raw_call(void) {
   report("fork, after DOFORK", await(child, 0));
 }
 
+static volatile int g_thread_ran;
+static int end_thread(void* ignored) {
+  (void)ignored;
+  g_thread_ran = 1;
+  syscall(SYS_exit, 0);  // this thread alone
+  return 0;
+}
+
 static void by_exits(void) {
+  static char stack[64 * 1024] __attribute__((aligned(16)));
+  static volatile int alive;
+  g_thread_ran = 0;
+  alive = 1;
+  const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_CHILD_CLEARTID;
+  CHECK(clone(end_thread, stack + sizeof stack, flags, NULL, NULL, NULL, (void*)&alive) > 0);
+  while (alive) usleep(1000);
+  printf("a thread by clone ended alone %d\n", g_thread_ran);
   pid_t child = fork();
   if (child == 0) syscall(SYS_exit, 21);
   printf("syscall exit %d\n", await(child, 0));

@@ -251,6 +251,9 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
 void Pager::hold(std::uintptr_t, std::size_t) {}
 void Pager::let_go(std::uintptr_t, std::size_t) {}
 
+void Pager::leave_device() {}
+void Pager::stay_on_device() {}
+
 int Pager::before_fork() {
   impl_->mutex.lock();
   return 0;
