@@ -46,8 +46,10 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
                                         [this](const Victim& victim) { return !wants_frame(victim); });
     std::size_t unmapped = static_cast<std::size_t>(middle - chosen_.begin());
     freed_aside_ = 0;
+    flushes_ = unmapped != 0 ? 1 : 0;
     auto freed_now = static_cast<std::ptrdiff_t>(drop_without_frame(Victims(chosen_.data(), unmapped)));
     take_into_frames(Victims(chosen_.data() + unmapped, chosen - unmapped));
+    core_.flush_share.note(flushes_, chosen);
     settle(Victims(taken_.data(), taken_count_));
 
     std::uint32_t used = core_.frames.used();
@@ -184,6 +186,7 @@ std::size_t Evictor::take_into_frames(Victims victims) {
 std::int64_t Evictor::take_run(Victims run, FrameRun frames) {
   std::int64_t moved = -EINVAL;
   std::size_t length = run.size();
+  ++flushes_;
   for (int tries = 0; core_.take_by_move && tries < 4;) {
     moved = core_.kernel.move(core_.frames.address_of(frames.first), core_.address_of(run[0].page),
                               bytes_of_pages(length));

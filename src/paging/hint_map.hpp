@@ -4,7 +4,7 @@
 //
 // Only an accelerator. A stale "there" costs the fault that would have come without the hint, a stale "not there" a
 // call that looks at the word. So nothing here is ordered with anything. Who holds the page's busy bit stores; hints
-// also store what they find without it. (docs/adr/0015-hint-map.md)
+// also store what they find without it. (docs/adr/0016-hint-map.md)
 #pragma once
 
 #include <atomic>

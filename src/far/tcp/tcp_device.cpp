@@ -1,6 +1,7 @@
 #include "far/tcp/tcp_device.hpp"
 
 #include <sodium.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -234,9 +235,7 @@ Status TcpDevice::after_fork_in_child() {
   // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.
   int inherited = control_.release();
   control_channel_ = random_process_name();
-  int result = 0;
-  if (lost() == 0 && (result = connect(control_, wire::Type::session_join, control_channel_)) == 0)
-    result = control_.drive_until(now_ns() + timeout_ns_);
+  int result = lost() == 0 ? join_again(now_ns() + timeout_ns_) : 0;
   if (inherited >= 0) ::close(inherited);
   for (TcpChannel* channel : channels_) channel->abandon_after_fork();
   channels_.clear();
@@ -244,6 +243,19 @@ Status TcpDevice::after_fork_in_child() {
   // Its pages are lost to the child; what is local is not.
   lose(control_.failure());
   return {};
+}
+
+// A server that is short of places, or a child that was not scheduled for so long that its introduction came too
+// late, is no reason to lose the child's memory: it tries until the deadline. 0 or -errno.
+int TcpDevice::join_again(std::uint64_t deadline_ns) {
+  for (;;) {
+    int result = connect(control_, wire::Type::session_join, control_channel_);
+    if (result == 0) result = control_.drive_until(deadline_ns);
+    if (result != -ECONNRESET && result != -EPIPE) return result;
+    timespec pause{0, 20'000'000};
+    if (now_ns() + 20'000'000 >= deadline_ns) return result;
+    nanosleep(&pause, nullptr);
+  }
 }
 
 }  // namespace hinterland::far

@@ -80,6 +80,7 @@ class TcpDevice final : public Device {
   std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
 
  private:
+  int join_again(std::uint64_t deadline_ns);
   static constexpr std::size_t kDiscardsMax = 512;
   TcpDevice(SecretKey key, const DeviceSettings& settings) : key_(std::move(key)), timeout_ns_(settings.timeout_ns) {}
   Status open_session(const std::vector<Endpoint>& endpoints);
