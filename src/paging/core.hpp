@@ -11,6 +11,7 @@
 #include "kernel/kernel.hpp"
 #include "paging/budget.hpp"
 #include "paging/frames.hpp"
+#include "paging/hint_map.hpp"
 #include "paging/page_marks.hpp"
 #include "paging/page_table.hpp"
 #include "paging/pinned_pages.hpp"
@@ -69,6 +70,7 @@ struct Core {
   PageTable pages;
   PinnedPages pinned;
   PageMarks marks;
+  HintMap hint_map;
   FrameRing frames;
   Budget budget;
   PolicyHost policy;
@@ -91,6 +93,7 @@ struct Core {
 
   // Lets go of a page and wakes whoever came while it was busy.
   void unlock(PageIndex page, PageWord next) {
+    hint_map.note(page, next);
     if (pages[page].unlock(next)) kernel.wake(address_of(page), kPageSize);
   }
   // Takes the busy bit, waiting for the mover that holds it. Not for the fault handler.

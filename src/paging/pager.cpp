@@ -90,6 +90,7 @@ Status Pager::Impl::create_parts() {
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
   if (Status status = core.marks.create(core.window.pages()); !status) return status;
   if (Status status = core.forecast.create(core.window.pages()); !status) return status;
+  if (Status status = core.hint_map.create(core.window.pages()); !status) return status;
   if (Status status = core.pinned.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   if (Status status = core.policy.create(options.policy, core.pages); !status) return status;

@@ -69,6 +69,7 @@ int Pager::before_fork() {
   parts.map_mutex.lock();
   parts.core.space->begin_child();
   if (!parts.core.managed.load()) return 0;
+  parts.hints.pause();
   parts.background->mutex().lock();
   parts.handler->pause();
   parts.direct->mutex().lock();
@@ -95,6 +96,7 @@ void Pager::after_fork_in_parent(bool forked) {
     parts.direct->mutex().unlock();
     parts.handler->resume();
     parts.background->mutex().unlock();
+    parts.hints.resume();
   }
   parts.map_mutex.unlock();
   if (forked) count(Counter::forks);
@@ -202,6 +204,7 @@ Status Pager::Impl::resume_paging_in_child() {
   static_cast<void>(background.release());
   static_cast<void>(direct.release());
   static_cast<void>(reclaimer.release());
+  hints.after_fork_in_child();
   return start_paging_threads();
 }
 

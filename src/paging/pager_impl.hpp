@@ -1,8 +1,8 @@
 // The pager's parts, put together. Private to the paging room.
 //
-// Locks, outermost first: map_mutex, then the handler's and the evictors' own (through pause() and mutex()), then
-// Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may hold only
-// map_mutex: the movers that hold pages never take it.
+// Locks, outermost first: map_mutex, then the lanes of hints, the handler's and the evictors' own (through pause() and
+// mutex()), then Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may hold
+// only map_mutex: the movers that hold pages never take it.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
 #include "paging/fault_handler.hpp"
+#include "paging/hints.hpp"
 #include "paging/pager.hpp"
 #include "paging/program_threads.hpp"
 #include "paging/reclaimer.hpp"
@@ -22,9 +23,10 @@
 namespace hinterland {
 
 struct Pager::Impl {
-  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)) {}
+  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)), hints(core) {}
 
   Core core;
+  Hints hints;
   PagerOptions options;
   ProgramThreads threads;
   Mutex map_mutex;
@@ -101,6 +103,8 @@ struct Pager::Impl {
   // --- pager_holding.cpp
   void may_leave(PageIndex page);
   void let_go_of_freed(std::uintptr_t address, std::size_t length);
+
+  std::atomic<std::int64_t> pages_pinned{0};  // by hints; a page pinned twice counts twice
 
   // --- pager_fork.cpp
   // Ends the process if it is a copy that was made behind our back, with a message.
