@@ -7,6 +7,10 @@
 #include "paging/testing/page_machine.hpp"
 #include "paging/testing/policies.hpp"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 namespace hinterland::testing {
 namespace {
 
@@ -84,6 +88,27 @@ TEST(PageMachineCase, AWriterOfACleanPageIsWokenWhenTheMappingWentAway) {
   ASSERT_EQ(machine.kernel().unregister_range(machine.address_of(2), kPageSize), 0);
   machine.serve(outcome.message);
   EXPECT_FALSE(machine.kernel().look(machine.address_of(2)).waiting);
+}
+
+// The place that MREMAP_DONTUNMAP leaves reads as zeros, also where a page was lost: it went with the others.
+TEST(PageMachineCase, ALostPageThatMovesLeavesAnEmptyPlace) {
+  MachineOptions options = fifo_options();
+  options.direct = false;
+  options.device_failures = true;
+  PageMachine machine(options, 1);
+  fill_and_evict(machine, 4);
+  machine.device()->faults.reads = 1;
+  ASSERT_FALSE(machine.touch(1, false));
+  machine.device()->faults = {};
+  auto target = static_cast<std::intptr_t>(machine.address_of(8));
+  EXPECT_EQ(machine.pager().remap(machine.address_of(0), bytes_of_pages(4), bytes_of_pages(4),
+                                  MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, machine.address_of(8)),
+            target);
+  machine.adopt_all();
+  EXPECT_TRUE(machine.touch(1, false));
+  EXPECT_FALSE(machine.touch(9, false));
+  EXPECT_TRUE(machine.touch(10, false));
+  EXPECT_EQ(machine.check_invariants(0), "");
 }
 
 // Copying from it would wait for the fault handler, which would wait for the evictor.

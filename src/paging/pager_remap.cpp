@@ -304,7 +304,11 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
       return;
     }
     if (word.state() == PageState::parked) core.frames[word.frame()].page.store(target, std::memory_order_relaxed);
-    if (word.state() == PageState::lost) core.kernel.poison(core.address_of(target), kPageSize);  // I4 there, too
+    if (word.state() == PageState::lost) {
+      core.kernel.poison(core.address_of(target), kPageSize);  // I4 there, too
+      iovec here{core.memory_of(page), kPageSize};
+      core.kernel.discard({&here, 1});  // but here no more, where the place stays (MREMAP_DONTUNMAP)
+    }
     core.unlock(target, word);
     core.unlock(page, PageWord::untouched());
   });

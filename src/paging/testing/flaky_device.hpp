@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -26,6 +27,10 @@ class FlakyDevice final : public far::Device {
     info_.synchronous = direct;
   }
   Faults faults;
+  // Instead of chance: which of so many; for the order in which reads complete, one at a time, and for what fails
+  // where a share does.
+  std::function<std::size_t(std::size_t choices)> decide;
+  std::function<void(std::span<const far::FarPage>)> on_discard;
   const void* peek(far::FarPage page) const { return inner_->direct_page(page); }
 
   const far::DeviceInfo& info() const override { return info_; }
@@ -35,7 +40,10 @@ class FlakyDevice final : public far::Device {
     return inner_->allocate_slab();
   }
   void release_slab(std::uint32_t slab) override { inner_->release_slab(slab); }
-  void discard(std::span<const far::FarPage> pages) override { inner_->discard(pages); }
+  void discard(std::span<const far::FarPage> pages) override {
+    if (on_discard) on_discard(pages);
+    inner_->discard(pages);
+  }
   const void* direct_page(far::FarPage page) const override { return info_.direct ? peek(page) : nullptr; }
   Status after_fork_in_child() override { return inner_->after_fork_in_child(); }
   Result<std::unique_ptr<far::Channel>> open_channel() override {
@@ -55,9 +63,9 @@ class FlakyDevice final : public far::Device {
       return static_cast<int>(count);
     }
     int poll(std::span<far::Completion> completions) override {
-      std::size_t count = std::min<std::size_t>({waiting_.size(), completions.size(), 1 + device_.random_() % 24});
+      std::size_t count = std::min({waiting_.size(), completions.size(), device_.completions_at_once(waiting_)});
       for (std::size_t i = 0; i < count; ++i) {
-        std::swap(waiting_[device_.random_() % waiting_.size()], waiting_.back());
+        std::swap(waiting_[device_.which(waiting_)], waiting_.back());
         completions[i] = {waiting_.back().tag, device_.serve(*inner_, waiting_.back())};
         waiting_.pop_back();
       }
@@ -73,9 +81,25 @@ class FlakyDevice final : public far::Device {
     std::vector<far::Request> waiting_;
   };
 
+  // Writes are waited for together: their order makes no difference.
+  bool decides_order(const std::vector<far::Request>& waiting) const {
+    return decide && !waiting.empty() && waiting.front().operation == far::Operation::read;
+  }
+  std::size_t completions_at_once(const std::vector<far::Request>& waiting) {
+    if (decide) return decides_order(waiting) ? 1 : waiting.size();
+    return 1 + random_() % 24;
+  }
+  std::size_t which(const std::vector<far::Request>& waiting) {
+    if (decide) return decides_order(waiting) ? decide(waiting.size()) : 0;
+    return random_() % waiting.size();
+  }
+  bool fails(double share) {
+    if (decide && share > 0 && share < 1) return decide(2) == 1;
+    return std::uniform_real_distribution<>()(random_) < share;
+  }
+
   int serve(far::Channel& inner, const far::Request& request) {
-    double share = request.operation == far::Operation::read ? faults.reads : faults.writes;
-    if (std::uniform_real_distribution<>()(random_) < share) return EIO;
+    if (fails(request.operation == far::Operation::read ? faults.reads : faults.writes)) return EIO;
     far::Completion done{};
     if (inner.submit({&request, 1}) != 1 || inner.poll({&done, 1}) != 1) return EPROTO;
     return done.error;

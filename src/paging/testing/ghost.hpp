@@ -24,6 +24,7 @@ class Ghost {
   void write(std::size_t page, std::size_t word, std::uint64_t value) {
     Word& known = at(page, word);
     known.written = ++clock_;
+    known.value = value;
     if (pages_[page].racing == 0)
       known.may_be = {value};
     else
@@ -42,13 +43,28 @@ class Ghost {
   }
   void end_clearing(std::size_t page, std::uint64_t began) {
     --pages_[page].racing;
-    for (Word& word : pages_[page].words)
-      if (word.written <= began) word.may_be = {0};
+    for (Word& word : pages_[page].words) {
+      if (word.written > began) continue;
+      word.may_be = {0};
+      word.value = 0;
+    }
   }
   void end_moving(std::size_t page, std::uint64_t began, const Ghost& before) {
     --pages_[page].racing;
     for (std::size_t i = 0; i < kWords; ++i)
       if (at(page, i).written <= began) at(page, i).may_be = before.pages_[page].words[i].may_be;
+  }
+  // What was written last to each word since then; 0: nothing.
+  using Racing = std::array<std::uint64_t, kWords>;
+  Racing written_since(std::size_t page, std::uint64_t began) const {
+    Racing racing{};
+    for (std::size_t i = 0; i < kWords; ++i)
+      if (const Word& word = pages_[page].words[i]; word.written > began) racing[i] = word.value;
+    return racing;
+  }
+  // The word has this value, unless it was written or cleared meanwhile.
+  void settle(std::size_t page, std::size_t word, std::uint64_t value) {
+    if (at(page, word).value == value) at(page, word).may_be = {value};
   }
   // After a look at what is there, which was allowed: it stays, unless something races.
   void seen(std::size_t page, std::size_t word, std::uint64_t value) {
@@ -68,7 +84,7 @@ class Ghost {
  private:
   struct Word {
     std::vector<std::uint64_t> may_be{0};
-    std::uint64_t written = 0;
+    std::uint64_t written = 0, value = 0;  // when last, and what
   };
   struct Page {
     std::array<Word, kWords> words;

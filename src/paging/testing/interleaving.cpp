@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/check.hpp"
 #include "paging/testing/step_seams.hpp"
@@ -42,10 +43,10 @@ const hl_policy_ops kLowestFirst = {
         },
     .choose_victims = [](void* state, hl_page* out, uint32_t max) -> uint32_t {
       std::uint32_t chosen = 0;
+      if (Scheduler::running() != nullptr && !g_interleaving->evictor_goes_round()) return 0;
       for (std::uint64_t& pages = of(state).pages; pages != 0 && chosen < max; pages &= pages - 1)
         out[chosen++] = static_cast<hl_page>(std::countr_zero(pages));
       if (Scheduler* scheduler = Scheduler::running()) {
-        g_interleaving->evictor_goes_round();
         for (std::uint32_t i = 0; i < chosen; ++i) scheduler->observe(out[i]);
       }
       return chosen;
@@ -62,7 +63,7 @@ Interleaving::Interleaving(const InterleavingOptions& options)
   machine.take_by_move = options.move;
   machine.features.write_protect = options.write_protect;
   machine.direct = options.direct;
-  machine.device_failures = options.trouble == Trouble::reads_fail;
+  machine.device_failures = options.trouble == Trouble::reads_fail || options.trouble == Trouble::one_read_fails;
   machine.policy = &kLowestFirst;
   machine.window_pages = window_pages_;
   machine.budget_pages = options.budget_pages;
@@ -73,40 +74,89 @@ Interleaving::Interleaving(const InterleavingOptions& options)
   g_interleaving = this;
   machine_ = std::make_unique<PageMachine>(machine, 1, std::move(kernel));
   kernel_->watch(machine_->address_of(0), window_pages_);
+  FlakyDevice& device = *machine_->device();
+  device.decide = [this](std::size_t choices) {
+    return Scheduler::running() != nullptr ? scheduler_.decide(choices) : 0;
+  };
+  device.on_discard = [this](std::span<const far::FarPage> pages) { discarded(pages); };
   SecondChance& second_chance = machine_->core().second_chance;
   second_chance.enabled = options.second_chance;
   for (int hit = 0; hit < 1000; ++hit) second_chance.note_hit();  // if at all, it pays
   prepare();
 }
 
+// From the outside in, because who makes pages far takes all that are resident.
 void Interleaving::prepare() {
   std::uint32_t pages = options_.pages;
   machine_->map(0, pages, PROT_READ | PROT_WRITE);
   data_ = machine_->address_of(0);
-  if (options_.start == Start::untouched) return;
+  bring_to({Start::far, Start::clean});
+  while (machine_->core().budget.local() != 0) machine_->evict(pages);
+  bring_to({Start::parked});
+  park_all();
+  bring_to({Start::dirty, Start::freed});
   for (std::uint32_t page = 0; page < pages; ++page) {
+    if (start_of(page) == Start::clean) HL_CHECK(machine_->touch(page, false));
+    if (start_of(page) != Start::freed) continue;
+    machine_->pager().decommit(address_of(page), kPageSize);
+    ghost_.begin(page);  // and never ends: either is right
+  }
+  check_start();
+  restart_handler();
+}
+
+void Interleaving::bring_to(std::initializer_list<Start> starts) {
+  for (std::uint32_t page = 0; page < options_.pages; ++page) {
+    if (std::find(starts.begin(), starts.end(), start_of(page)) == starts.end()) continue;
     HL_CHECK(machine_->touch(page, true));
     std::uint64_t value = 1000 + page;
     kernel_->store(address_of(page), &value, sizeof value);
     ghost_.set(page, 0, value);
   }
-  if (options_.start == Start::freed) {
-    machine_->pager().decommit(data_, bytes_of_pages(pages));
-    for (std::uint32_t page = 0; page < pages; ++page) ghost_.begin(page);  // and never ends: either is right
+}
+
+// An evictor that finds nothing to take lets frames expire until it has freed what it was asked for. So there is one
+// page more, behind the others and freed: when it goes, the others are parked, and that is enough.
+void Interleaving::park_all() {
+  std::uint32_t extra = options_.pages;
+  if (g_lowest_first->pages == 0) return;
+  machine_->map(extra, 1, PROT_READ | PROT_WRITE);
+  HL_CHECK(machine_->touch(extra, true));
+  machine_->pager().decommit(machine_->address_of(extra), kPageSize);
+  HL_CHECK(machine_->reclaim(1) == 1);
+  machine_->unmap(extra, 1);
+}
+
+void Interleaving::check_start() {
+  static constexpr std::array kStates = {PageState::untouched, PageState::resident, PageState::resident,
+                                         PageState::parked,    PageState::far,      PageState::resident};
+  for (std::uint32_t page = 0; page < options_.pages; ++page) {
+    PageWord word = machine_->core().pages[{page}].load();
+    Start start = start_of(page);
+    HL_CHECK(word.state() == kStates[static_cast<std::size_t>(start)]);
+    HL_CHECK(word.has_far() == (start == Start::far || start == Start::clean));
+    HL_CHECK(word.discardable() == (start == Start::freed));
   }
-  if (options_.start == Start::dirty || options_.start == Start::freed) return;
-  machine_->evict(pages);
-  if (options_.start == Start::parked) return;
-  while (machine_->core().frames.used() != 0) machine_->evict(pages);  // nothing to evict: expires frames
-  for (std::uint32_t page = 0; options_.start == Start::clean && page < pages; ++page)
-    HL_CHECK(machine_->touch(page, false));
+}
+
+// A new one has seen no faults: what it reads ahead does not depend on the preparations. One fault behind the last
+// page, and the next on the last page itself is a stream that runs downwards (streams.cpp).
+void Interleaving::restart_handler() {
+  Pager::Impl& parts = machine_->parts();
+  kernel_->reads_ahead = options_.pages > 1;
+  if (options_.pages == 1) parts.core.read_ahead_pages_max = 1;
+  auto handler = FaultHandler::create(parts.core, parts.threads, *parts.direct);
+  HL_CHECK(handler.has_value());
+  parts.handler = std::move(*handler);
+  if (options_.read_ahead) machine_->serve({machine_->address_of(options_.pages), 0, false, false});
 }
 
 // An evictor that starts a round knows how many it has made and what it has freed, nothing else.
-void Interleaving::evictor_goes_round() {
+bool Interleaving::evictor_goes_round() {
   std::size_t mover = scheduler_.current();
-  if (!evicting_[mover]) return;  // the handler, which knows more
+  if (!evicting_[mover]) return true;  // the handler, which knows more
   scheduler_.remember_only(mix(mix(60, ++rounds_[mover]), kernel_->dropped(mover)));
+  return rounds_[mover] <= options_.rounds_max;
 }
 
 void Interleaving::fail(const std::string& what, std::uint32_t page) {
@@ -123,8 +173,14 @@ std::string Interleaving::run(const Scheduler::Choose& choose, std::uint64_t ste
     case Trouble::reads_fail:
       faults.reads = 1;
       break;
+    case Trouble::one_read_fails:
+      faults.reads = 0.5;
+      break;
     case Trouble::writes_fail:
       faults.writes = 1;
+      break;
+    case Trouble::one_write_fails:
+      faults.writes = 0.5;
       break;
     case Trouble::device_full:
       faults.full = true;
@@ -156,9 +212,9 @@ std::string Interleaving::run(const Scheduler::Choose& choose, std::uint64_t ste
 std::string Interleaving::finish() {
   faults_over();
   if (!wrong_.empty()) return wrong_;
+  look_behind();
   for (std::uint32_t page = 0; page < options_.pages; ++page) {
-    if (!machine_->touch(static_cast<std::uint32_t>((address_of(page) - machine_->address_of(0)) >> kPageShift),
-                         false))
+    if (!machine_->touch(index_of(address_of(page)), false))
       continue;  // lost; or it failed, and check_invariants() says why
     for (std::size_t word = 0; word < Ghost::kWords; ++word) look(page, word);
   }
@@ -180,7 +236,23 @@ void Interleaving::settle_policy() {
 void Interleaving::faults_over() {
   machine_->device()->faults = {};
   kernel_->failures = {};
-  machine_->core().space->cancel_child();  // the child has ended, and holds nothing any more
+  end_child();
+}
+
+// A far page that a forked child shares is the child's until it has ended (I4: else it reads what others write
+// there).
+void Interleaving::discarded(std::span<const far::FarPage> pages) {
+  for (far::FarPage page : pages)
+    for (const ChildPage& held : child_)
+      if (held.far == page) fail("I4: a far page is free that a forked child still needs", 0);
+}
+
+void Interleaving::end_child() {
+  for (const ChildPage& held : child_)
+    if (std::memcmp(machine_->device()->peek(held.far), held.words.data(), sizeof held.words) != 0)
+      fail("I4: a far page of a forked child has changed", 0);
+  child_.clear();
+  machine_->core().space->cancel_child();  // it holds nothing any more
 }
 
 std::uint64_t Interleaving::look(std::uint32_t page, std::size_t word) {
@@ -199,9 +271,10 @@ std::uint64_t Interleaving::look(std::uint32_t page, std::size_t word) {
 std::uint64_t Interleaving::name_of(const void* cell) {
   Core& core = machine_->core();
   auto at = reinterpret_cast<std::uintptr_t>(cell);
-  std::uintptr_t cell_number = (at - core.pages.words_address()) / sizeof(PageCell) - PageTable::kSharedCells;
-  if (cell_number < core.pages.dense_count())
-    return core.pages.page_of(static_cast<std::uint32_t>(cell_number)).value;
+  std::uintptr_t cell_number = (at - core.pages.words_address()) / sizeof(PageCell);
+  if (cell_number < PageTable::kSharedCells) return kNobodysCell;
+  std::uintptr_t dense = cell_number - PageTable::kSharedCells;
+  if (dense < core.pages.dense_count()) return core.pages.page_of(static_cast<std::uint32_t>(dense)).value;
   return at - reinterpret_cast<std::uintptr_t>(&core.frames[0]);
 }
 
@@ -293,14 +366,19 @@ std::uint64_t Interleaving::state() const {
     flags(core.frames.address_of(index));
   }
   hash = mix(mix(hash, static_cast<std::uint64_t>(core.budget.local())), g_lowest_first->pages);
+  for (const ChildPage& held : child_) {
+    hash = mix(hash, held.far.value);
+    bytes(machine_->device()->peek(held.far));
+  }
   hash = mix(mix(hash, kernel_->waiting_messages()), core.space->pages_in_use());
   return mix(mix(hash, data_), mapping_calls_);
 }
 
-const char* name_of(MoverKind kind) {
-  static constexpr std::array kNames = {"read",    "write", "evict", "evict-direct", "drop", "unmap",
-                                        "protect", "remap", "fork",  "fork-fails",   "reuse"};
-  return kNames[static_cast<std::size_t>(kind)];
+std::string name_of(MoverSpec mover) {
+  static constexpr std::array kNames = {"read",    "write", "evict",      "evict-direct", "drop",       "unmap",
+                                        "protect", "remap", "remap-keep", "fork",         "fork-fails", "reuse"};
+  static constexpr std::array kParts = {"", "-first", "-last"};
+  return std::string(kNames[static_cast<std::size_t>(mover.kind)]) + kParts[static_cast<std::size_t>(mover.part)];
 }
 
 const char* name_of(Start start) {
@@ -309,8 +387,9 @@ const char* name_of(Start start) {
 }
 
 const char* name_of(Trouble trouble) {
-  static constexpr std::array kNames = {"none",   "reads-fail", "writes-fail", "device-full",
-                                        "pinned", "shared",     "move-again",  "short-calls"};
+  static constexpr std::array kNames = {
+      "none",        "reads-fail", "one-read-fails", "writes-fail", "one-write-fails",
+      "device-full", "pinned",     "shared",         "move-again",  "short-calls"};
   return kNames[static_cast<std::size_t>(trouble)];
 }
 

@@ -5,9 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "paging/testing/ghost.hpp"
 #include "paging/testing/page_machine.hpp"
@@ -25,33 +28,49 @@ enum class MoverKind : std::uint8_t {
   unmap,         // munmap, and a new mapping in its place
   protect,       // read-only, and writable again
   remap,         // mremap to another place
+  remap_keep,    // the same with MREMAP_DONTUNMAP: the old place stays, and reads as zeros
   fork,
   fork_fails,
   reuse,  // the heap lets go of the pages and takes them again
+};
+// The pages that it works on: of two, the range that a call of the program names. A thread reads or writes one page,
+// for `all` the last. The evictors and fork always take all.
+enum class Part : std::uint8_t { all, first, last };
+struct MoverSpec {
+  MoverSpec(MoverKind kind_in, Part part_in = Part::all) : kind(kind_in), part(part_in) {}
+  MoverKind kind;
+  Part part;
 };
 enum class Start : std::uint8_t { untouched, dirty, clean, parked, far, freed };
 enum class Trouble : std::uint8_t {
   none,
   reads_fail,
+  one_read_fails,  // or another, or none
   writes_fail,
+  one_write_fails,
   device_full,
   pinned,
   shared,
   move_again,
   short_calls
 };
-const char* name_of(MoverKind kind);
+std::string name_of(MoverSpec mover);
 const char* name_of(Start start);
 const char* name_of(Trouble trouble);
 
 struct InterleavingOptions {
   Start start = Start::far;
+  std::optional<Start> start_of_last;  // where it is another
   Trouble trouble = Trouble::none;
   bool move = true;
   bool direct = true;
   bool write_protect = true;
   bool second_chance = true;  // clean pages are parked, too
+  bool read_ahead = false;    // a fault on the last page brings the one before it
   std::uint32_t pages = 2;    // of the program; with two, runs are moved and taken in part
+  // How often an evictor gets victims before the policy has none left. Two movers can take a page from each other as
+  // often as it is offered, and with two pages that alone makes more states than all the rest.
+  std::uint64_t rounds_max = UINT64_MAX;
   std::uint32_t budget_pages = 64;
   std::uint32_t frames = 8;
 };
@@ -60,7 +79,7 @@ class Interleaving final : public Scheduler::Listener {
  public:
   explicit Interleaving(const InterleavingOptions& options);
 
-  void add(MoverKind kind);
+  void add(MoverSpec mover);
   // A thread that goes on for `operations` operations of these kinds, on pages of its choice.
   void add_random(std::vector<MoverKind> kinds, std::uint64_t operations, std::uint64_t seed);
   // One schedule. "" or what is wrong.
@@ -68,33 +87,75 @@ class Interleaving final : public Scheduler::Listener {
   // Everything that the future depends on.
   std::uint64_t state() const;
   Scheduler& scheduler() { return scheduler_; }
-  // From the policy.
-  void evictor_goes_round();
+  // From the policy: false when this evictor has had its rounds.
+  bool evictor_goes_round();
+  PageMachine& machine() { return *machine_; }
 
   // --- Scheduler::Listener
   void word_changed(const void* cell, std::uint64_t before, std::uint64_t after) override;
   std::uint64_t name_of(const void* cell) override;
-  bool held_by_mover(const void* cell) override { return kernel_->holder(name_of(cell)) == scheduler_.current(); }
+  bool held_by_mover(const void* cell) override {
+    std::uint64_t name = name_of(cell);
+    return name < window_pages_ && kernel_->holder(name) == scheduler_.current();
+  }
   void stepped() override;
 
  private:
+  static constexpr std::uint64_t kNobodysCell = UINT64_MAX;  // of pages that were never used
+  struct Range {
+    std::uint32_t first, count;
+  };
+  // What a forked child has of a far page.
+  struct ChildPage {
+    far::FarPage far;
+    std::array<std::uint64_t, Ghost::kWords> words;
+  };
+
+  // Where a page lay that was moved while its place stayed, and what was written to it meanwhile.
+  struct Behind {
+    std::uintptr_t place;
+    std::uint32_t page;
+    Ghost::Racing written;
+  };
+
   // The page that pairs of movers meet on; its neighbours before it come with it.
   std::uint32_t target() const { return options_.pages - 1; }
+  Range range_of(Part part) const {
+    return {part == Part::last ? target() : 0, part == Part::all ? options_.pages : 1};
+  }
+
+  Start start_of(std::uint32_t page) const {
+    return page == target() ? options_.start_of_last.value_or(options_.start) : options_.start;
+  }
 
   void prepare();
+  void check_start();
+  void bring_to(std::initializer_list<Start> starts);
+  void park_all();
+  void restart_handler();
   void fail(const std::string& what, std::uint32_t page);
   std::uintptr_t address_of(std::uint32_t page) const { return data_ + bytes_of_pages(page); }
+  std::uint32_t index_of(std::uintptr_t address) const {
+    return static_cast<std::uint32_t>((address - machine_->address_of(0)) >> kPageShift);
+  }
   std::uint64_t look(std::uint32_t page, std::size_t word);
-  void act(MoverKind kind, std::uint32_t page, std::size_t who);
+  void act(MoverKind kind, Range range, std::size_t who);
+  void evict(Evictor& evictor);
   bool reach(std::uint32_t page, bool write);
+  bool reach_at(std::uintptr_t address);
+  std::optional<bool> access(std::uintptr_t address, bool write);
   void read(std::uint32_t page);
   void write(std::uint32_t page, std::size_t who);
-  void protect();
-  void remap();
+  void unmap(Range range);
+  void protect(Range range);
+  void remap(bool keep_old);
+  void look_behind();
   void fork(bool fails);
   void look_at_child(std::uint32_t page);
+  void discarded(std::span<const far::FarPage> pages);
+  void end_child();
   template <typename Call>
-  void clearing(Call&& call);
+  void clearing(Range range, Call&& call);
   std::string finish();
   void faults_over();
   void settle_policy();
@@ -108,11 +169,13 @@ class Interleaving final : public Scheduler::Listener {
   Scheduler scheduler_;
   Ghost ghost_;
   std::uintptr_t data_ = 0;
+  std::vector<Behind> behind_;
   unsigned mapping_calls_ = 0;  // under way that may take the mapping from under a thread of the program
   std::uint64_t next_value_ = 0;
   std::size_t programs_ = 0;  // movers that write so far: each has a word of its own in each page
   std::array<bool, Scheduler::kMoversMax> evicting_{};
   std::array<std::uint64_t, Scheduler::kMoversMax> rounds_{};  // of the evictors
+  std::vector<ChildPage> child_;                               // of the last fork
   std::string wrong_;
 };
 

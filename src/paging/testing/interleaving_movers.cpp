@@ -1,14 +1,21 @@
 // The movers of an interleaving: what each of them does, and what it may see.
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/inside.hpp"
 #include "paging/testing/interleaving.hpp"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 namespace hinterland::testing {
 
-void Interleaving::add(MoverKind kind) {
-  std::size_t who = kind == MoverKind::write ? 1 + programs_++ % (Ghost::kWords - 1) : 0;
-  scheduler_.add(testing::name_of(kind), [this, kind, who] { act(kind, target(), who); });
+void Interleaving::add(MoverSpec mover) {
+  std::size_t who = mover.kind == MoverKind::write ? 1 + programs_++ % (Ghost::kWords - 1) : 0;
+  scheduler_.add(testing::name_of(mover), [this, mover, who] { act(mover.kind, range_of(mover.part), who); });
 }
 
 void Interleaving::add_random(std::vector<MoverKind> kinds, std::uint64_t operations, std::uint64_t seed) {
@@ -17,13 +24,16 @@ void Interleaving::add_random(std::vector<MoverKind> kinds, std::uint64_t operat
     std::mt19937_64 random(seed);
     for (std::uint64_t i = 0; i < operations && wrong_.empty(); ++i) {
       MoverKind kind = kinds[random() % kinds.size()];
-      act(kind, static_cast<std::uint32_t>(random() % options_.pages), who);
+      auto page = static_cast<std::uint32_t>(random() % options_.pages);
+      bool access = kind == MoverKind::read || kind == MoverKind::write;
+      act(kind, access ? Range{page, 1} : range_of(Part::all), who);
     }
   });
 }
 
-void Interleaving::act(MoverKind kind, std::uint32_t page, std::size_t who) {
-  std::uintptr_t length = bytes_of_pages(options_.pages);
+void Interleaving::act(MoverKind kind, Range range, std::size_t who) {
+  std::uintptr_t address = address_of(range.first), length = bytes_of_pages(range.count);
+  std::uint32_t page = range.first + range.count - 1;
   Pager& pager = machine_->pager();
   switch (kind) {
     case MoverKind::read:
@@ -31,40 +41,48 @@ void Interleaving::act(MoverKind kind, std::uint32_t page, std::size_t who) {
     case MoverKind::write:
       return write(page, who);
     case MoverKind::evict:
-    case MoverKind::evict_direct: {
-      InsideRuntime inside;
-      evicting_[scheduler_.current()] = true;
-      auto& evictor = kind == MoverKind::evict ? machine_->parts().background : machine_->parts().direct;
-      scheduler_.observe(evictor->reclaim(options_.pages));
-      return;
-    }
+      return evict(*machine_->parts().background);
+    case MoverKind::evict_direct:
+      return evict(*machine_->parts().direct);
     case MoverKind::drop:
-      return clearing([&] {
-        if (pager.advise(data_, length, MADV_DONTNEED) != 0) fail("advise failed", page);
+      return clearing(range, [&] {
+        if (pager.advise(address, length, MADV_DONTNEED) != 0) fail("advise failed", page);
       });
     case MoverKind::unmap:
-      ++mapping_calls_;
-      clearing([&] {
-        if (pager.unmap(data_, length) != 0) fail("unmap failed", page);
-        scheduler_.remember_only(62);
-        if (pager.map_at(data_, length, PROT_READ | PROT_WRITE, 0, true) < 0) fail("map_at failed", page);
-      });
-      --mapping_calls_;
-      return;
+      return unmap(range);
     case MoverKind::protect:
-      return protect();
+      return protect(range);
     case MoverKind::remap:
-      return remap();
+    case MoverKind::remap_keep:
+      return remap(kind == MoverKind::remap_keep);
     case MoverKind::fork:
     case MoverKind::fork_fails:
       return fork(kind == MoverKind::fork_fails);
     case MoverKind::reuse:
-      return clearing([&] {
-        pager.decommit(data_, length);
+      return clearing(range, [&] {
+        pager.decommit(address, length);
         scheduler_.remember_only(61);
-        pager.commit(data_, length);
+        pager.commit(address, length);
       });
   }
+}
+
+void Interleaving::evict(Evictor& evictor) {
+  InsideRuntime inside;
+  evicting_[scheduler_.current()] = true;
+  scheduler_.observe(evictor.reclaim(options_.pages));
+}
+
+void Interleaving::unmap(Range range) {
+  std::uintptr_t address = address_of(range.first), length = bytes_of_pages(range.count);
+  ++mapping_calls_;
+  clearing(range, [&] {
+    if (machine_->pager().unmap(address, length) != 0) fail("unmap failed", range.first);
+    scheduler_.remember_only(62);
+    if (machine_->pager().map_at(address, length, PROT_READ | PROT_WRITE, 0, true) < 0)
+      fail("map_at failed", range.first);
+  });
+  --mapping_calls_;
 }
 
 // The access of a thread: true when it can be done at this very moment.
@@ -73,28 +91,48 @@ bool Interleaving::reach(std::uint32_t page, bool write) {
     scheduler_.remember_only(mix(63, next_value_));  // an access that faults begins anew
     scheduler_.spins_no_more();
     scheduler_.point(mix(40 + write, page));
-    std::uintptr_t address = address_of(page);
-    // A new mapping in the place of one that is in use cannot be registered in the same instant. A thread that
-    // touches it in between (a mistake of the program) gets its page from the kernel; here it waits.
-    scheduler_.block_until("its mapping to be registered", [this, address] {
-      return kernel_->look(address).registered || kernel_->look(address).mapping == 0;
-    });
-    FakeKernel::Outcome outcome = kernel_->access(address, write);
-    scheduler_.observe(static_cast<std::uint64_t>(outcome.result));
-    switch (outcome.result) {
-      case FakeKernel::Access::done:
-        return true;
-      case FakeKernel::Access::segmentation_fault:
-        if (mapping_calls_ == 0) fail("the mapping is not there", page);
-        return false;
-      case FakeKernel::Access::bus_error:
-        if (options_.trouble != Trouble::reads_fail) fail("I4: lost, though the device never failed", page);
-        return false;
-      case FakeKernel::Access::fault:
-        kernel_->post(outcome.message);
-        scheduler_.block_until("its fault to be served", [this, address] { return !kernel_->look(address).waiting; });
-    }
+    std::optional<bool> reached = access(address_of(page), write);
+    if (reached) return *reached;
   }
+}
+
+// A place where the pages lay before. Only its reader knows of it.
+bool Interleaving::reach_at(std::uintptr_t address) {
+  std::optional<bool> reached;
+  while (!reached) {
+    scheduler_.remember_only(mix(65, address - machine_->address_of(0)));
+    scheduler_.point(42);
+    reached = access(address, false);
+  }
+  return *reached;
+}
+
+// Empty when it faulted and the fault was served.
+std::optional<bool> Interleaving::access(std::uintptr_t address, bool write) {
+  std::uint32_t page = index_of(address);
+  // A new mapping in the place of one that is in use cannot be registered in the same instant. A thread that
+  // touches it in between (a mistake of the program) gets its page from the kernel; here it waits.
+  scheduler_.block_until("its mapping to be registered", [this, address] {
+    return kernel_->look(address).registered || kernel_->look(address).mapping == 0;
+  });
+  FakeKernel::Outcome outcome = kernel_->access(address, write);
+  scheduler_.observe(static_cast<std::uint64_t>(outcome.result));
+  switch (outcome.result) {
+    case FakeKernel::Access::done:
+      return true;
+    case FakeKernel::Access::segmentation_fault:
+      if (mapping_calls_ == 0) fail("the mapping is not there", page);
+      return false;
+    case FakeKernel::Access::bus_error:
+      if (options_.trouble != Trouble::reads_fail && options_.trouble != Trouble::one_read_fails)
+        fail("I4: lost, though the device never failed", page);
+      return false;
+    case FakeKernel::Access::fault:
+      break;
+  }
+  kernel_->post(outcome.message);
+  scheduler_.block_until("its fault to be served", [this, address] { return !kernel_->look(address).waiting; });
+  return {};
 }
 
 void Interleaving::read(std::uint32_t page) {
@@ -110,29 +148,33 @@ void Interleaving::write(std::uint32_t page, std::size_t who) {
 }
 
 template <typename Call>
-void Interleaving::clearing(Call&& call) {
+void Interleaving::clearing(Range range, Call&& call) {
   InsideRuntime inside;
+  std::uint32_t end = range.first + range.count;
   std::vector<std::uint64_t> began;
-  began.reserve(options_.pages);
-  for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
+  began.reserve(range.count);
+  for (std::uint32_t page = range.first; page < end; ++page) began.push_back(ghost_.begin(page));
   call();
-  for (std::uint32_t page = 0; page < options_.pages; ++page) ghost_.end_clearing(page, began[page]);
+  for (std::uint32_t page = range.first; page < end; ++page) ghost_.end_clearing(page, began[page - range.first]);
 }
 
-void Interleaving::protect() {
+void Interleaving::protect(Range range) {
   InsideRuntime inside;
+  std::uintptr_t address = address_of(range.first), length = bytes_of_pages(range.count);
   ++mapping_calls_;
   for (int protection : {PROT_READ, PROT_READ | PROT_WRITE}) {
     scheduler_.remember_only(64);
-    if (machine_->pager().protect(data_, bytes_of_pages(options_.pages), protection) != 0) fail("protect failed", 0);
+    if (machine_->pager().protect(address, length, protection) != 0) fail("protect failed", range.first);
   }
   --mapping_calls_;
 }
 
 // A thread that writes while the pages are on their way may find its write in neither place: Linux would have killed
-// it. What was written before must be there.
-void Interleaving::remap() {
+// it. What was written before must be there. Where the old place stays, Linux kills nobody, and then the write is in
+// one of the two: look_behind().
+void Interleaving::remap(bool keep_old) {
   InsideRuntime inside;
+  look_behind();
   ++mapping_calls_;
   Ghost before = ghost_;
   std::vector<std::uint64_t> began;
@@ -140,18 +182,37 @@ void Interleaving::remap() {
   for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
   std::uintptr_t length = bytes_of_pages(options_.pages), base = machine_->address_of(0);
   std::uintptr_t target = data_ == base ? machine_->address_of(window_pages_ / 2) : base;
-  std::intptr_t moved = machine_->pager().remap(data_, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, target);
-  if (moved < 0)
+  int flags = MREMAP_MAYMOVE | MREMAP_FIXED | (keep_old ? MREMAP_DONTUNMAP : 0);
+  if (machine_->pager().remap(data_, length, length, flags, target) < 0)
     fail("remap failed", 0);
   else
-    data_ = target;
-  for (std::uint32_t page = 0; page < options_.pages; ++page) ghost_.end_moving(page, began[page], before);
+    std::swap(data_, target);
+  for (std::uint32_t page = 0; page < options_.pages; ++page) {
+    if (keep_old) behind_.push_back({target + bytes_of_pages(page), page, ghost_.written_since(page, began[page])});
+    ghost_.end_moving(page, began[page], before);
+  }
   --mapping_calls_;
+}
+
+// I2: nobody writes any more to the places that pages were moved from and that stayed. Each holds what was last
+// written while the page was moved, or that came along. By the program, so that it may take faults.
+void Interleaving::look_behind() {
+  for (const Behind& left : behind_) {
+    if (Scheduler::running() == nullptr ? !machine_->touch(index_of(left.place), false) : !reach_at(left.place))
+      continue;
+    for (std::size_t word = 0; word < Ghost::kWords; ++word) {
+      std::uint64_t value = 0, written = left.written[word];
+      kernel_->load(&value, left.place + word * sizeof value, sizeof value);
+      if (written == 0 && value != 0) fail("the place that it was moved from does not read as zeros", left.page);
+      if (written != 0 && value != written) ghost_.settle(left.page, word, written);
+    }
+  }
+  behind_.clear();
 }
 
 void Interleaving::fork(bool fails) {
   InsideRuntime inside;
-  machine_->core().space->cancel_child();  // of an earlier fork; it has ended
+  end_child();  // of an earlier fork; it has ended
   machine_->pager().before_fork();
   scheduler_.spins_no_more();
   scheduler_.point(50);
@@ -168,15 +229,20 @@ void Interleaving::look_at_child(std::uint32_t page) {
   PageWord word = core.pages[core.window.index_of(address_of(page))].load();
   if (word.busy()) return fail("I1: a page is on its way while the program forks", page);
   const std::uint64_t* bytes = nullptr;
+  auto shared = [&](far::FarPage far) {
+    bytes = static_cast<const std::uint64_t*>(machine_->device()->peek(far));
+    child_.push_back({far, {}});
+    std::copy_n(bytes, Ghost::kWords, child_.back().words.begin());
+  };
   switch (word.state()) {
     case PageState::resident:
       bytes = reinterpret_cast<const std::uint64_t*>(address_of(page));
       break;
     case PageState::far:
-      bytes = static_cast<const std::uint64_t*>(machine_->device()->peek(word.far_page()));
+      shared(word.far_page());
       break;
     case PageState::parked:
-      bytes = static_cast<const std::uint64_t*>(machine_->device()->peek(core.frames[word.frame()].far));
+      shared(core.frames[word.frame()].far);
       break;
     case PageState::lost:
       return;

@@ -1,5 +1,6 @@
 #include "paging/testing/scheduler.hpp"
 
+#include <array>
 #include <utility>
 
 #include "base/check.hpp"
@@ -62,6 +63,7 @@ std::string Scheduler::who_waits() const {
 
 std::string Scheduler::run(const Choose& choose, std::uint64_t steps_max) {
   steps_ = 1;
+  choose_ = &choose;
   std::string wrong;
   for (unsigned idle = 0;;) {
     ready_.clear();
@@ -133,6 +135,18 @@ void Scheduler::nap() {
   leave();
 }
 
+std::size_t Scheduler::decide(std::size_t choices) {
+  static constexpr std::array<std::size_t, 32> kNumbers{};  // there is no mover behind a choice
+  if (choices < 2) return 0;
+  HL_CHECK(choices <= kNumbers.size());
+  movers_[current_].pending = mix(3, choices);
+  g_running = nullptr;  // whoever chooses looks at the state, which is no step
+  std::size_t chosen = (*choose_)(std::span(kNumbers).first(choices));
+  g_running = this;
+  observe(chosen);
+  return chosen;
+}
+
 void Scheduler::futex_wait(const void* word, const std::function<bool()>& unchanged) {
   if (!unchanged()) return;
   movers_[current_].futex = word;
@@ -168,10 +182,10 @@ void step_before(AtomicOperation operation, const void* what, std::uint64_t oper
   Scheduler* scheduler = Scheduler::running();
   if (scheduler == nullptr) return;
   if (operation == AtomicOperation::glance || operation == AtomicOperation::load) {
-    if (word) scheduler->spin_check(what, operand);
-    bool own = word && scheduler->listener().held_by_mover(what);
-    if (operation == AtomicOperation::load && word && !own)
-      scheduler->point(mix(4, scheduler->listener().name_of(what)));
+    // Who holds a page looks at its word as often as it likes, and does not wait for itself.
+    if (!word || scheduler->listener().held_by_mover(what)) return;
+    scheduler->spin_check(what, operand);
+    if (operation == AtomicOperation::load) scheduler->point(mix(4, scheduler->listener().name_of(what)));
     return;
   }
   scheduler->spins_no_more();

@@ -63,6 +63,9 @@ class Scheduler {
   void block_until(const char* what, const std::function<bool()>& ready);
   // Until somebody else has done something; or at once, when nobody can.
   void nap();
+  // What nobody here decides (which request a device completes next, whether it fails): one of `choices`, each of
+  // which some schedule takes.
+  std::size_t decide(std::size_t choices);
   void futex_wait(const void* word, const std::function<bool()>& unchanged);
   void futex_wake(const void* word);
   // A mover that looks at the same word again and again waits for it to change: not worth a state each time.
@@ -101,6 +104,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Mover> movers_;
   std::vector<std::size_t> ready_;
+  const Choose* choose_ = nullptr;  // while run()
   std::size_t current_ = 0;
   std::uint64_t steps_ = 0;
 };

@@ -18,6 +18,8 @@ class SteppedKernel final : public FakeKernel {
  public:
   using FakeKernel::FakeKernel;
 
+  bool reads_ahead = true;  // the handler does
+
   // A range of addresses whose pages have holders, by page; kNobody where nobody has it.
   static constexpr std::size_t kNobody = SIZE_MAX;
   void watch(std::uintptr_t base, std::size_t pages) {
@@ -30,15 +32,20 @@ class SteppedKernel final : public FakeKernel {
 
   int read_faults(std::span<FaultMessage> messages, bool block) override {
     Scheduler* scheduler = Scheduler::running();
-    if (scheduler != nullptr && block && waiting_messages() == 0) {
+    if (scheduler != nullptr && block) {
       scheduler->block_until("a fault", [&] { return waiting_messages() != 0 || scheduler->others_done(); });
       if (waiting_messages() == 0) throw StopMover{};
-      // Between two rounds the handler knows which faults it served (its streams) and how much it mapped.
-      scheduler->remember_only(mix(served_, mapped_));
+      // Between two rounds the handler knows how much it mapped, how many pages were written to (its forecast) and,
+      // where it reads ahead, which faults it served (its streams).
+      scheduler->remember_only(mix(mix(reads_ahead ? served_ : 0, mapped_), written_));
     }
     return step(20, 0, 0, [&] {
       int count = FakeKernel::read_faults(messages, block);
-      for (int i = 0; i < count; ++i) served_ = mix(served_, place(messages[static_cast<std::size_t>(i)].address));
+      for (int i = 0; i < count; ++i) {
+        const FaultMessage& message = messages[static_cast<std::size_t>(i)];
+        served_ = mix(served_, place(message.address));
+        written_ += message.write_protect;
+      }
       return count;
     });
   }
@@ -126,7 +133,7 @@ class SteppedKernel final : public FakeKernel {
   }
 
   std::uintptr_t base_ = 0;
-  std::uint64_t served_ = 0, mapped_ = 0;
+  std::uint64_t served_ = 0, mapped_ = 0, written_ = 0;
   std::vector<std::size_t> holders_;
   std::array<std::uint64_t, Scheduler::kMoversMax> dropped_{};
 };
