@@ -3,6 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "paging/testing/page_machine.hpp"
 #include "paging/testing/policies.hpp"
@@ -21,6 +25,23 @@ MachineOptions fifo_options() {
   options.policy = &kFifoPolicy;
   return options;
 }
+
+// Linux with pages that were locked by a raw system call: it does not drop them, nor a range that holds one.
+class KernelWithLockedPages final : public FakeKernel {
+ public:
+  using FakeKernel::FakeKernel;
+  std::vector<std::uintptr_t> locked;
+
+  int discard(std::span<const iovec> ranges) override {
+    for (const iovec& range : ranges) {
+      auto from = reinterpret_cast<std::uintptr_t>(range.iov_base);
+      auto in_range = [&](std::uintptr_t page) { return page - from < range.iov_len; };
+      if (std::any_of(locked.begin(), locked.end(), in_range)) return -EINVAL;
+      FakeKernel::discard({&range, 1});
+    }
+    return 0;
+  }
+};
 
 // Pages [0, count) written once and then all in far memory.
 void fill_and_evict(PageMachine& machine, std::uint32_t count) {
@@ -88,6 +109,59 @@ TEST(PageMachineCase, AWriterOfACleanPageIsWokenWhenTheMappingWentAway) {
   ASSERT_EQ(machine.kernel().unregister_range(machine.address_of(2), kPageSize), 0);
   machine.serve(outcome.message);
   EXPECT_FALSE(machine.kernel().look(machine.address_of(2)).waiting);
+}
+
+// I3, I5: what the kernel does not unmap stays clean, resident and counted; the others go.
+TEST(PageMachineCase, CleanPagesThatTheKernelKeepsStayAsTheyAre) {
+  MachineOptions options = fifo_options();
+  auto kernel = std::make_unique<KernelWithLockedPages>(options.features);
+  KernelWithLockedPages& linux_with_locks = *kernel;
+  PageMachine machine(options, 1, std::move(kernel));
+  fill_and_evict(machine, 8);
+  machine.core().second_chance.enabled = false;  // clean pages are unmapped, not moved
+  for (std::uint32_t page = 0; page < 8; ++page) machine.read(page);
+  linux_with_locks.locked = {machine.address_of(2), machine.address_of(5)};
+  machine.evict(8);
+  for (std::uint32_t page = 0; page < 8; ++page)
+    EXPECT_EQ(machine.core().pages[{page}].load().state(),
+              page == 2 || page == 5 ? PageState::resident : PageState::far);
+  EXPECT_EQ(machine.check_invariants(0), "");
+  machine.write(2);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// A page that was protected to be copied, and then could not be unmapped, is written without a fault again.
+TEST(PageMachineCase, APageThatCannotBeUnmappedAfterItsCopyIsUnprotectedAgain) {
+  MachineOptions options = fifo_options();
+  options.take_by_move = false;
+  auto kernel = std::make_unique<KernelWithLockedPages>(options.features);
+  KernelWithLockedPages& linux_with_locks = *kernel;
+  PageMachine machine(options, 1, std::move(kernel));
+  machine.map(0, 2, kReadWrite);
+  machine.write(0);
+  machine.write(1);
+  linux_with_locks.locked = {machine.address_of(0)};
+  machine.evict(2);
+  EXPECT_EQ(machine.core().pages[{0}].load().state(), PageState::resident);
+  EXPECT_NE(machine.core().pages[{1}].load().state(), PageState::resident);
+  EXPECT_FALSE(machine.kernel().look(machine.address_of(0)).write_protected);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// The same where the kernel has no memory for the copy.
+TEST(PageMachineCase, APageThatCannotBeCopiedIsUnprotectedAgain) {
+  MachineOptions options = fifo_options();
+  options.take_by_move = false;
+  PageMachine machine(options, 1);
+  machine.map(0, 1, kReadWrite);
+  machine.write(0);
+  machine.kernel().failures.copies = 1000;
+  machine.kernel().failures.copy_error = -ENOMEM;
+  machine.evict(1);
+  machine.kernel().failures = {};
+  EXPECT_EQ(machine.core().pages[{0}].load().state(), PageState::resident);
+  EXPECT_FALSE(machine.kernel().look(machine.address_of(0)).write_protected);
+  EXPECT_EQ(machine.check_invariants(0), "");
 }
 
 // The place that MREMAP_DONTUNMAP leaves reads as zeros, also where a page was lost: it went with the others.

@@ -20,7 +20,11 @@ using Kind = MoverKind;
 
 constexpr std::array kStarts = {Start::untouched, Start::dirty, Start::clean,
                                 Start::parked,    Start::far,   Start::freed};
+#ifdef HINTERLAND_COVERAGE
+constexpr std::uint64_t kRandomSteps = 50'000;
+#else
 constexpr std::uint64_t kRandomSteps = 500'000;
+#endif
 
 // The same mover twice only where there can be two. Calls of the program on its own mappings exclude each other by
 // map_mutex, and two of which one takes the mapping from under the other are the program's own mistake. The heap

@@ -19,6 +19,10 @@
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
 
+#ifdef HINTERLAND_COVERAGE
+extern "C" void __gcov_dump();
+#endif
+
 namespace hinterland::crash {
 namespace {
 
@@ -114,6 +118,9 @@ void on_fatal_signal(int number, siginfo_t* info, void* context) {
     if (ending::is_own_process()) pager().leave_device();
   }
   let_it_end(number, info);
+#ifdef HINTERLAND_COVERAGE
+  __gcov_dump();  // a process that a signal ends would leave no trace in the figures
+#endif
   errno = saved_errno;
 }
 

@@ -4,9 +4,10 @@
 compare.py LIBRARY PROGRAM [ARGUMENT...]
 
 HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FAR its device (mem:), and
-HINTERLAND_TEST_LOCAL its budget; HINTERLAND_TEST_DIES says that children of it are killed. HINTERLAND_TEST_BESIDE is
-preloaded both times, before or after ours: `before LIBRARY` or `after LIBRARY`. Exit status: 0 equal, 1 different, 77
-skipped (the program exits with 77 natively).
+HINTERLAND_TEST_LOCAL its budget; with HINTERLAND_TEST_OFF there is none, and the library does nothing.
+HINTERLAND_TEST_DIES says that children of it are killed. HINTERLAND_TEST_BESIDE is preloaded both times, before or after
+ours: `before LIBRARY` or `after LIBRARY`. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77
+natively).
 """
 import os
 import subprocess
@@ -42,13 +43,14 @@ def main():
         sys.stderr.buffer.write(native[2])
         return 77
     with tempfile.TemporaryDirectory() as statistics:
-        preloaded = run(command, {
-            "LD_PRELOAD": libraries,
+        settings = {
             "HINTERLAND_LOCAL": os.environ.get("HINTERLAND_TEST_LOCAL", "64M"),
             "HINTERLAND_FAR": os.environ.get("HINTERLAND_TEST_FAR", "mem:"),
             "HINTERLAND_STAT_DIR": statistics,
-            "EXPECT_PRELOADED": "1",
-        })
+        }
+        if os.environ.get("HINTERLAND_TEST_OFF"):
+            settings = {}
+        preloaded = run(command, {"LD_PRELOAD": libraries, "EXPECT_PRELOADED": "1"} | settings)
         left_over = left_after_a_while(statistics)
     if b"userfaultfd is not permitted" in preloaded[2] and native[:2] != preloaded[:2]:  # it ended at the start
         sys.stderr.buffer.write(preloaded[2])

@@ -27,7 +27,7 @@ class ExploredPairs : public ::testing::Test {
   void report(const char* name) const;
 
  private:
-  std::uint64_t pairs_ = 0;
+  std::uint64_t offered_ = 0, pairs_ = 0;
   Exploration total_;
 };
 

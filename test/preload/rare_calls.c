@@ -1,0 +1,114 @@
+// Calls that few programs make and that have a place in the library: results as natively, and memory that holds.
+#include "report.h"
+
+#include <locale.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define PAGE 4096u
+
+static void exit_handler(void) { puts("an exit handler ran"); }
+
+// Neither exit handlers nor buffers, but the status.
+static void ends_at_once(void) {
+  fflush(stdout);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    atexit(exit_handler);
+    _Exit(41);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  printf("_Exit: %d %d\n", WIFEXITED(status), WEXITSTATUS(status));
+}
+
+static void* formats(void* locale) {
+  char text[40];
+  uselocale(locale);
+  snprintf(text, sizeof text, "%.2f", 1234.5);
+  return strdup(text);
+}
+
+// In a thread and after a fork, where libc reads the locale again.
+static void locales(void) {
+  locale_t made = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
+  CHECK(made != (locale_t)0);
+  locale_t copy = duplocale(made);
+  CHECK(copy != (locale_t)0);
+  freelocale(made);
+  pthread_t thread;
+  void* text = NULL;
+  CHECK(pthread_create(&thread, NULL, formats, copy) == 0 && pthread_join(thread, &text) == 0);
+  printf("locale: %s\n", (char*)text);
+  free(text);
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    text = formats(copy);
+    _exit(strcmp(text, "1234.50") == 0 ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  printf("locale after fork: %d\n", status);
+  uselocale(LC_GLOBAL_LOCALE);
+  freelocale(copy);
+}
+
+static void protection_keys(void) {
+  char* page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(page != MAP_FAILED);
+  memset(page, 3, 2 * PAGE);
+  printf("pkey_mprotect(-1): %d\n", pkey_mprotect(page, PAGE, PROT_READ, -1));
+  errno = 0;
+  int result = pkey_mprotect(page, PAGE, PROT_READ, 999);
+  printf("pkey_mprotect(999): %d errno %d\n", result, errno);
+  CHECK(mprotect(page, PAGE, PROT_READ | PROT_WRITE) == 0);
+  page[0] = 4;
+  printf("holds %d %d\n", page[0], page[PAGE]);
+  CHECK(munmap(page, 2 * PAGE) == 0);
+}
+
+// Figures of an allocator that is not in use: only that asking does no harm.
+static void figures(void) {
+  char* block = malloc(100000);
+  memset(block, 5, 100000);
+  struct mallinfo2 info = mallinfo2();
+  (void)info;
+  printf("after the figures: %d\n", block[99999]);
+  free(block);
+}
+
+// At addresses of the program's own choice, and where nothing is.
+static void of_other_mappings(void) {
+  char* here = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(here != MAP_FAILED);
+  here[0] = 6;
+  printf("shared: mlock %d munlock %d msync %d\n", mlock(here, PAGE), munlock(here, PAGE),
+         msync(here, PAGE, MS_SYNC));
+  printf("shared: mlock2 %d\n", mlock2(here, PAGE, MLOCK_ONFAULT));
+  CHECK(munmap(here, PAGE) == 0);
+  int errors[3];
+  errno = 0, mlock(here, PAGE), errors[0] = errno;
+  errno = 0, munlock(here, PAGE), errors[1] = errno;
+  errno = 0, msync(here, PAGE, MS_SYNC), errors[2] = errno;
+  printf("nothing there: %d %d %d\n", errors[0], errors[1], errors[2]);
+  errno = 0;
+  void* refused =
+      mmap((void*)(uintptr_t)(5u << 20 | 1), PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  printf("an odd address: %d errno %d\n", refused == MAP_FAILED, errno);
+}
+
+int main(void) {
+  check_preloaded();
+  ends_at_once();
+  locales();
+  protection_keys();
+  figures();
+  of_other_mappings();
+  puts("done");
+  return 0;
+}
