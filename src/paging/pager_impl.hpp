@@ -1,8 +1,8 @@
 // The pager's parts, put together. Private to the paging room.
 //
-// Locks, outermost first: map_mutex, then the lanes of hints, the handler's and the evictors' own (through pause() and
-// mutex()), then Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may hold
-// only map_mutex: the movers that hold pages never take it.
+// Locks, outermost first: map_mutex, then the lanes of hints, the handler's and the evictors' own (through pause()
+// and mutex()), then Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may
+// hold only map_mutex: the movers that hold pages never take it.
 #pragma once
 
 #include <array>
