@@ -128,9 +128,11 @@ INSTANTIATE_TEST_SUITE_P(Each, PageMachineTroubles,
 TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
   const char* asked = std::getenv("HINTERLAND_MACHINE_STEPS");
   std::uint64_t steps = asked != nullptr ? std::strtoull(asked, nullptr, 10) : kRandomSteps, done = 0;
+  const char* repeated = std::getenv("HINTERLAND_MACHINE_ROUND");  // with the seed that the failure named
+  const unsigned first = repeated != nullptr ? static_cast<unsigned>(std::strtoul(repeated, nullptr, 10)) : 0;
   std::mt19937_64 random(far::testing::test_seed());
-  for (unsigned round = 0; done < steps; ++round) {
-    std::uint64_t seed = round == 0 && asked == nullptr ? far::testing::test_seed() : random();
+  for (unsigned round = first; done < steps; ++round) {
+    std::uint64_t seed = round == first && asked == nullptr ? far::testing::test_seed() : random();
     InterleavingOptions options;
     options.pages = 12;
     options.frames = 32;
@@ -149,7 +151,7 @@ TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
     std::mt19937_64 scheduler(seed);
     std::string wrong = interleaving.run([&](auto ready) { return scheduler() % ready.size(); });
     done += interleaving.scheduler().steps();
-    ASSERT_EQ(wrong, "") << "HINTERLAND_TEST_SEED=" << seed << ", round " << round;
+    ASSERT_EQ(wrong, "") << "repeat: HINTERLAND_TEST_SEED=" << seed << " HINTERLAND_MACHINE_ROUND=" << round;
   }
   std::fprintf(stderr, "%llu random steps\n", static_cast<unsigned long long>(done));
 }

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
@@ -40,6 +41,30 @@ class Releases {
   far::Space& space_;
   std::array<far::FarPage, 256> pages_;
   std::size_t count_ = 0;
+};
+
+// What drop() has locked, in as few ranges as it can be: not the groups between that nobody used, where a fault may
+// put a page at any time (I1).
+class LockedRanges {
+ public:
+  // Ascending. `present`: the kernel has something of it.
+  void add(std::uintptr_t page, bool present) {
+    if (count_ != 0 && end_ == page) {
+      ranges_[count_ - 1].iov_len += kPageSize;
+    } else {
+      ranges_[count_++] = {reinterpret_cast<void*>(page), kPageSize};
+    }
+    end_ = page + kPageSize;
+    present_ |= present;
+  }
+  bool empty() const { return !present_; }
+  std::span<const iovec> ranges() const { return {ranges_.data(), count_}; }
+
+ private:
+  std::array<iovec, PageTable::kChunkPages / PageTable::kGroupPages> ranges_;
+  std::size_t count_ = 0;
+  std::uintptr_t end_ = 0;
+  bool present_ = false;
 };
 
 // Gives memory back that only the kernel has; it reads as zeros afterwards. Locked memory, too (mlockall), which
@@ -112,21 +137,18 @@ void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
   while (length > 0) {
     std::size_t step = std::min(length, kStep - (address & (kStep - 1)));
     std::size_t count_locked = 0;
-    bool anything_there = false;  // in the kernel's page tables: pages, or the marks of lost ones
+    LockedRanges there;  // in the kernel's page tables: pages, or the marks of lost ones
     core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(step >> kPageShift),
                              [&](PageIndex page, PageCell&) {
                                PageWord word = core.lock_waiting(page);
-                               anything_there |=
-                                   word.state() == PageState::resident || word.state() == PageState::lost;
+                               there.add(core.address_of(page),
+                                         word.state() == PageState::resident || word.state() == PageState::lost);
                                if (word.state() != PageState::untouched) count(Counter::pages_discarded);
                                dispose(page, word);
                                core.pages[page].set_locked(PageWord::untouched());
                                locked[count_locked++] = page;
                              });
-    if (anything_there) {
-      iovec range{reinterpret_cast<void*>(address), step};
-      core.kernel.discard({&range, 1});
-    }
+    if (!there.empty()) core.kernel.discard(there.ranges());
     for (std::size_t i = 0; i < count_locked; ++i) core.unlock(locked[i], PageWord::untouched());
     address += step;
     length -= step;
