@@ -66,6 +66,7 @@ int Pager::before_fork() {
   Impl& parts = *impl_;
   touch_stack_below();
   parts.refuse_copies();
+  parts.heap_calls.close();
   parts.map_mutex.lock();
   parts.core.space->begin_child();
   if (!parts.core.managed.load()) return 0;
@@ -99,12 +100,14 @@ void Pager::after_fork_in_parent(bool forked) {
     parts.hints.resume();
   }
   parts.map_mutex.unlock();
+  parts.heap_calls.open();
   if (forked) count(Counter::forks);
 }
 
 void Pager::after_fork_in_child() {
   Impl& parts = *impl_;
   parts.map_mutex.reset_after_fork();
+  parts.heap_calls.after_fork_in_child();
   parts.copy_mark.set();
   reserve_in_child();
   if (Status status = parts.resume_in_child(); !status) {

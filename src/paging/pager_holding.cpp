@@ -19,6 +19,7 @@ void for_each_page_of(const Core& core, std::uintptr_t address, std::size_t leng
 void Pager::hold(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
   impl_->refuse_copies();
+  HeapCalls::Call call(impl_->heap_calls);
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t at) {
     core.marks.hold(page);
     if (core.managed.load()) {
@@ -33,6 +34,7 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
 void Pager::let_go(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
   impl_->refuse_copies();
+  HeapCalls::Call call(impl_->heap_calls);
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
     if (core.marks.let_go(page)) impl_->may_leave(page);
   });

@@ -14,6 +14,7 @@
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
 #include "paging/fault_handler.hpp"
+#include "paging/heap_calls.hpp"
 #include "paging/hints.hpp"
 #include "paging/pager.hpp"
 #include "paging/program_threads.hpp"
@@ -27,6 +28,7 @@ struct Pager::Impl {
 
   Core core;
   Hints hints;
+  HeapCalls heap_calls;
   PagerOptions options;
   ProgramThreads threads;
   Mutex map_mutex;

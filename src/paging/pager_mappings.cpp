@@ -280,6 +280,7 @@ int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
 void Pager::decommit(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
   impl_->refuse_copies();
+  HeapCalls::Call call(impl_->heap_calls);
   if (!core.managed.load()) {
     // Under the lock, so that paging does not begin meanwhile and list pages that are about to go: commit() relies on
     // listed pages being there.
@@ -320,6 +321,7 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
   impl_->refuse_copies();
   if (!core.managed.load()) return;
+  HeapCalls::Call call(impl_->heap_calls);
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
                            [&](PageIndex page, PageCell& cell) {
                              if (PageWord word = cell.load(); !word.busy() && !word.discardable()) return;
