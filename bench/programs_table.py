@@ -2,6 +2,7 @@
 """Time of each real program with 100, 50 and 25 % of its memory local, against native: the table of performance.md.
 
     bench/programs_table.py --hinterland build/bin/hinterland --runs 5 --json programs.json --markdown programs.md
+    bench/programs_table.py --far mem: --share 0.25 --swap        # with Linux swap on zram beside it (root)
 
 Runs are interleaved (native, each device and share, then again), so that what else the machine does hits all alike.
 Every far run's results are compared with native ones; one that differs is a failure, not a figure. Exit status 0; 1
@@ -19,9 +20,10 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "test", "programs"))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(ROOT, "test", "programs")]
 sys.dont_write_bytecode = True
 
+import swap_baseline  # noqa: E402
 from harness import devices, endings, measure, suite  # noqa: E402
 from harness.errors import Failure, Interrupted, Skip  # noqa: E402
 from harness.launcher import Launcher  # noqa: E402
@@ -29,6 +31,7 @@ from workloads import ALL  # noqa: E402
 
 SCHEMA_VERSION = 1
 FAST_BUILDS = ("Release", "RelWithDebInfo", "MinSizeRel")
+SWAP_CLUSTERS = (0, 3)  # vm.page-cluster; the better one counts
 KEPT_FIGURES = ("pages_in", "pages_out", "device_stored_bytes", "managed", "reclaim_direct_faults")
 
 
@@ -87,19 +90,49 @@ class Cell:
             return  # one failure is enough to know
         settings.local_share = self.share
         try:
-            outcome, figures, self.local_bytes = suite.run_far(program, native, self.url, settings)
-        except Failure as failure:
+            outcome, figures, self.local_bytes = self.run_once(program, native, settings)
+        except (Failure, swap_baseline.Unavailable) as failure:
             self.failure = str(failure)
             return
         self.seconds.append(outcome.seconds)
         self.ratios.append(outcome.seconds / native.seconds)
         self.figures = {name: figures[name] for name in KEPT_FIGURES if name in figures}
 
+    def run_once(self, program, native, settings):
+        return suite.run_far(program, native, self.url, settings)
+
     def result(self):
         ratio = {"ratio_median": statistics.median(self.ratios), "ratio_min": min(self.ratios),
                  "ratio_max": max(self.ratios)} if self.ratios else {}
         return {"far": self.url, "local_share": self.share, "local_bytes": self.local_bytes, **summary(self.seconds),
                 **ratio, "figures": self.figures, "failure": self.failure}
+
+
+class SwapCell(Cell):
+    """The same without us: a memory cgroup of the same limit, and swap on zram."""
+
+    def __init__(self, cluster, share):
+        super().__init__(f"swap/{cluster}", share)
+        self._cluster = cluster
+
+    def run_once(self, program, native, settings):
+        local = suite.budget(native, self.share, program.local_bytes_max)
+        first = swap_baseline.pages_moved()
+        with swap_baseline.limited(local, 2 * native.peak_bytes, self._cluster) as words:
+            outcome = measure.run(program, words, seconds_max=settings.seconds_max)
+        last = swap_baseline.pages_moved()
+        program.compare(native.answer, outcome.answer)
+        return outcome, {"pages_in": last[0] - first[0], "pages_out": last[1] - first[1]}, local
+
+
+def against_swap(cells):
+    """Notes in each far result how long it took against the better swap of the same share."""
+    for cell in cells:
+        swaps = [other["seconds_median"] for other in cells if other["far"].startswith("swap/")
+                 and other["local_share"] == cell["local_share"] and other["seconds"]]
+        if swaps and cell["seconds"] and not cell["far"].startswith("swap/"):
+            cell["of_swap"] = cell["seconds_median"] / min(swaps)
+    return cells
 
 
 class Progress:
@@ -125,6 +158,8 @@ def measure_program(name, chosen, settings, progress):
         program = ALL[name](folder, chosen.scale, chosen.seed)
         program.prepare()
         cells = [Cell(url, share) for url in chosen.far for share in chosen.share]
+        cells += [SwapCell(cluster, share) for cluster in SWAP_CLUSTERS for share in chosen.share
+                  if chosen.swap and share < 1]
         natives, budget_from = [], None
         for number in range(chosen.runs):
             progress.step(f"{name}, run {number + 1}, native")
@@ -136,13 +171,14 @@ def measure_program(name, chosen, settings, progress):
                 progress.step(f"{name}, run {number + 1}, {cell.url} {cell.share:.0%} local")
                 cell.run(program, native, settings)
         return {"program": name, "native_peak_bytes": budget_from, "native": summary(natives),
-                "far": [cell.result() for cell in cells], "skipped": None}
+                "far": against_swap([cell.result() for cell in cells]), "skipped": None}
 
 
 def cell_text(cell):
     if cell["failure"]:
         return "failed"
-    return f"{cell['ratio_median']:.2f} ({cell['ratio_min']:.2f}-{cell['ratio_max']:.2f})"
+    of_swap = f", {cell['of_swap']:.2f} of swap" if "of_swap" in cell else ""
+    return f"{cell['ratio_median']:.2f} ({cell['ratio_min']:.2f}-{cell['ratio_max']:.2f}){of_swap}"
 
 
 def markdown(document):
@@ -173,6 +209,7 @@ def arguments():
     parser.add_argument("--far", action="append", metavar="URL", help="several times; default zmem: mem: tcp:")
     parser.add_argument("--share", action="append", type=float, metavar="SHARE",
                         help="local share of the native peak, several times; default 1 0.5 0.25")
+    parser.add_argument("--swap", action="store_true", help="also under Linux swap on zram, with the same limits")
     parser.add_argument("--scale", type=float, default=1.0, help="of the programs' data; 5 is 300 to 500 MiB")
     parser.add_argument("--seed", type=int, default=20240229)
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="for one run")
@@ -194,9 +231,19 @@ def arguments():
     return chosen
 
 
+def check_swap(chosen):
+    """Refused when Linux swap is wanted and cannot be set up."""
+    try:
+        if chosen.swap:
+            swap_baseline.check()
+    except (swap_baseline.Unavailable, OSError) as reason:
+        raise Refused(f"--swap: {reason}") from None
+
+
 def measure_all(chosen, launcher, build_type):
     settings = suite.Settings(launcher=launcher, urls=(), local_share=1, seconds_max=chosen.timeout)
-    progress = Progress(len(chosen.programs) * chosen.runs * (1 + len(chosen.far) * len(chosen.share)))
+    swaps = len(SWAP_CLUSTERS) * sum(share < 1 for share in chosen.share) if chosen.swap else 0
+    progress = Progress(len(chosen.programs) * chosen.runs * (1 + len(chosen.far) * len(chosen.share) + swaps))
     document = {"schema_version": SCHEMA_VERSION, "machine": machine(), "commit": commit(),
                 "build_type": build_type, "runs": chosen.runs, "scale": chosen.scale, "seed": chosen.seed,
                 "results": []}
@@ -229,10 +276,14 @@ def main():
         launcher = Launcher(chosen.hinterland)
         build_type = build_of(chosen.hinterland)
         launcher.check()
+        check_swap(chosen)
         document = measure_all(chosen, launcher, build_type)
     except (Refused, FileNotFoundError, Skip, Failure) as error:
         print(f"programs_table: {error}", file=sys.stderr)
         return 2
+    except swap_baseline.LeftBehind as error:
+        print(f"programs_table: {error}", file=sys.stderr)
+        return 1
     except Interrupted as signal:
         print(f"\nprograms_table: ended by {signal}; nothing is left running, no figures are kept", file=sys.stderr)
         return 1

@@ -24,6 +24,10 @@ def bring(page):
     gdb.execute("set unwindonsignal on", to_string=True)
     try:
         return int(gdb.parse_and_eval(f"{call}({page:#x}ul, {PAGE}ul)")) != 0
+    except gdb.error as error:
+        raise gdb.GdbError(f"far: gdb cannot call functions in this program ({error}), so it cannot bring far pages "
+                           "here. Debian 12's gdb cannot in any program where the processor has AMX (tile) registers. "
+                           "Use a newer gdb, or hinterland core PID") from error
     finally:
         gdb.execute("set unwindonsignal off", to_string=True)
 

@@ -50,6 +50,7 @@ void declare(CLI::App& app, Work& work, std::string& pattern, std::string& conte
   app.add_option("--folder", work.folder, "of the file that read-call and write-call use; not on tmpfs")
       ->default_str("/var/tmp");
   app.add_flag("--pipe", work.through_pipe, "read-call and write-call: through a pipe, not through a file");
+  app.add_flag("--hints", work.hints, "sequential and random: a hint (hinterland/hint.h) before each access");
   app.add_flag("--malloc", work.from_malloc, "memory from malloc, not from mmap");
 }
 
@@ -57,6 +58,9 @@ std::string fault_of(const Work& work) {
   if (work.size_bytes == 0 || work.size_bytes % (kPageBytes * work.threads) != 0)
     return "--size must be a multiple of 4 KiB for each thread";
   if (work.piece_bytes == 0 || work.piece_bytes % kPageBytes != 0) return "--piece must be a multiple of 4 KiB";
+  if (work.hints && (work.pattern == Pattern::first_touch || work.pattern == Pattern::read_call ||
+                     work.pattern == Pattern::write_call))
+    return "--hints goes with the sequential and the random patterns";
   if (work.accesses % work.threads != 0) return "--accesses must be a multiple of --threads";
   return "";
 }
@@ -72,6 +76,7 @@ void print(const Work& work, const std::string& pattern, const std::string& cont
       {"piece_bytes", work.piece_bytes},
       {"content", content},
       {"seed", work.seed},
+      {"hints", work.hints},
       {"memory_from", work.from_malloc ? "malloc" : "mmap"},
       {"accesses", done.accesses},
       {"seconds", done.seconds},

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "access/other_end.hpp"
+#include "hinterland/hint.hpp"
 
 namespace access_bench {
 namespace {
@@ -37,6 +38,23 @@ std::uint64_t write_word(const Slice& slice, std::size_t page) {
   volatile std::uint64_t* word = slice.memory.word(slice.first + page);
   word[1] = word[1] + 1;
   return word[0];
+}
+
+std::uint64_t read_hinted(const Slice& slice, std::size_t page) {
+  hl::read(slice.memory.word(slice.first + page));
+  return read_word(slice, page);
+}
+std::uint64_t write_hinted(const Slice& slice, std::size_t page) {
+  hl::write(slice.memory.word(slice.first + page));
+  return write_word(slice, page);
+}
+std::uint64_t read_hinted_in_order(const Slice& slice, std::size_t page) {
+  hl::seq_read(slice.memory.word(slice.first + page));
+  return read_word(slice, page);
+}
+std::uint64_t write_hinted_in_order(const Slice& slice, std::size_t page) {
+  hl::seq_write(slice.memory.word(slice.first + page));
+  return write_word(slice, page);
 }
 
 template <typename Access>
@@ -76,13 +94,13 @@ std::uint64_t go(const Work& work, const Slice& slice, OtherEnd* other_end) {
     case Pattern::first_touch:
       return first_touch(slice);
     case Pattern::sequential_read:
-      return in_order(slice, read_word);
+      return in_order(slice, work.hints ? read_hinted_in_order : read_word);
     case Pattern::sequential_write:
-      return in_order(slice, write_word);
+      return in_order(slice, work.hints ? write_hinted_in_order : write_word);
     case Pattern::random_read:
-      return at_random(slice, read_word);
+      return at_random(slice, work.hints ? read_hinted : read_word);
     case Pattern::random_write:
-      return at_random(slice, write_word);
+      return at_random(slice, work.hints ? write_hinted : write_word);
     case Pattern::read_call:
       return by_calls(slice, true, *other_end);
     case Pattern::write_call:

@@ -38,6 +38,7 @@ struct Work {
   bool through_pipe = false;  // read_call and write_call: a pipe with a thread at its other end, not a file
   std::string folder;         // of that file
   bool from_malloc = false;
+  bool hints = false;  // a hint before each access of the four patterns that have one
 };
 
 struct Done {

@@ -2,7 +2,9 @@
  *
  * A policy is told of every arrival, access and departure, and asked for victims and for read-ahead. Calls come one
  * at a time (the runtime holds its policy lock), so a policy needs no locks of its own. A call must not allocate,
- * must not block and must do bounded work: O(pages told of). Pages are indexes into the window (4 KiB each).
+ * must not block and must do bounded work: O(pages told of). Pages (4 KiB each) are numbered densely, in the order in
+ * which the program first came near them: sixteen neighbours in memory have neighbouring numbers, from a multiple of
+ * sixteen on; a page keeps its number for ever.
  *
  * C ABI, so that a policy can be a plug-in in any language.
  */
@@ -32,7 +34,7 @@ typedef enum hl_arrival {
 /* What the runtime offers a policy. */
 typedef struct hl_policy_env {
   uint32_t abi_version;
-  hl_page window_pages; /* page indexes are below this */
+  hl_page window_pages; /* page numbers are below this */
   /* Zeroed local memory of any size, for the life of the process; only to be called in create(). Untouched parts
    * cost nothing, so an array over the whole window is fine. NULL when there is none. */
   void* (*reserve)(uint64_t bytes);

@@ -144,6 +144,7 @@ void carry_over(const StatPage& old, StatPage& page, bool same_process) {
   copy_relaxed_one(old.inside.window_base, page.inside.window_base);
   copy_relaxed_one(old.inside.window_bytes, page.inside.window_bytes);
   copy_relaxed_one(old.inside.page_words, page.inside.page_words);
+  copy_relaxed_one(old.inside.page_directory, page.inside.page_directory);
   copy_relaxed_one(old.inside.page_chunks, page.inside.page_chunks);
   copy_relaxed_one(old.inside.page_marks, page.inside.page_marks);
   copy_relaxed_one(old.inside.inside_offset, page.inside.inside_offset);

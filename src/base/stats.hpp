@@ -14,30 +14,36 @@
 namespace hinterland {
 
 // X(name, help). Monotonic counters, since the start of the program.
-#define HL_COUNTERS(X)                                                                     \
-  X(faults_first_touch, "faults on pages never touched before")                            \
-  X(faults_read, "read faults that fetched a page from far memory")                        \
-  X(faults_write, "write faults that fetched a page from far memory")                      \
-  X(faults_write_protect, "first writes to clean pages")                                   \
-  X(faults_refault, "faults on pages that were unmapped but not yet gone (second chance)") \
-  X(faults_spurious, "faults already served when they were looked at")                     \
-  X(pages_in, "pages fetched from far memory, read-ahead included")                        \
-  X(pages_read_ahead, "pages fetched before they were asked for")                          \
-  X(pages_out, "pages written to far memory")                                              \
-  X(pages_evicted, "pages taken out of local memory")                                      \
-  X(pages_evicted_clean, "of these, pages whose far copy was still good")                  \
-  X(pages_evicted_zero, "of these, pages that held only zeros and were not written")       \
-  X(pages_discarded, "pages the program freed while they were local or far")               \
-  X(reclaim_background_pages, "pages reclaimed in the background")                         \
-  X(reclaim_direct_pages, "pages reclaimed by a fault that found no free memory")          \
-  X(reclaim_direct_faults, "faults that had to reclaim")                                   \
-  X(reclaim_batches, "reclaim batches")                                                    \
-  X(reclaim_refused_pages, "victims the kernel would not give up (pinned or shared)")      \
-  X(pages_lost, "pages that could not be had from the device")                             \
-  X(device_bytes_in, "bytes read from the far device")                                     \
-  X(device_bytes_out, "bytes written to the far device")                                   \
-  X(device_errors, "device requests that failed")                                          \
-  X(device_reconnects, "fresh connections after a failure")                                \
+#define HL_COUNTERS(X)                                                                        \
+  X(faults_first_touch, "faults on pages never touched before")                               \
+  X(faults_read, "read faults that fetched a page from far memory")                           \
+  X(faults_write, "write faults that fetched a page from far memory")                         \
+  X(faults_write_protect, "first writes to clean pages")                                      \
+  X(faults_refault, "faults on pages that were unmapped but not yet gone (second chance)")    \
+  X(faults_spurious, "faults already served when they were looked at")                        \
+  X(hint_calls, "hints that had to ask the runtime; one on a page that is there asks nobody") \
+  X(hint_pages_there, "pages that these hints found local")                                   \
+  X(hint_pages_in, "pages that hints fetched from far memory")                                \
+  X(hint_refaults, "pages that hints brought back before they were gone (second chance)")     \
+  X(hint_protection_cleared, "clean pages that hints made writable")                          \
+  X(pages_in, "pages fetched from far memory, read-ahead included")                           \
+  X(pages_read_ahead, "pages fetched before they were asked for")                             \
+  X(pages_out, "pages written to far memory")                                                 \
+  X(pages_evicted, "pages taken out of local memory")                                         \
+  X(pages_evicted_clean, "of these, pages whose far copy was still good")                     \
+  X(pages_evicted_zero, "of these, pages that held only zeros and were not written")          \
+  X(pages_discarded, "pages the program freed while they were local or far")                  \
+  X(reclaim_background_pages, "pages reclaimed in the background")                            \
+  X(reclaim_handler_pages, "pages reclaimed ahead of need by the fault handler")              \
+  X(reclaim_direct_pages, "pages reclaimed by a fault that found no free memory")             \
+  X(reclaim_direct_faults, "faults that had to reclaim")                                      \
+  X(reclaim_batches, "reclaim batches")                                                       \
+  X(reclaim_refused_pages, "victims the kernel would not give up (pinned or shared)")         \
+  X(pages_lost, "pages that could not be had from the device")                                \
+  X(device_bytes_in, "bytes read from the far device")                                        \
+  X(device_bytes_out, "bytes written to the far device")                                      \
+  X(device_errors, "device requests that failed")                                             \
+  X(device_reconnects, "fresh connections after a failure")                                   \
   X(forks, "forks without exec")
 
 // X(name, help). Gauges: the figure now, in the unit of the name.
@@ -100,7 +106,8 @@ class LatencyHistogram {
 // Where things lie in the process, for `hinterland core`, which reads its memory from outside. Addresses there.
 struct InsideView {
   std::atomic<std::uint64_t> window_base, window_bytes;
-  std::atomic<std::uint64_t> page_words, page_chunks, page_marks;  // paging/page_table.hpp, paging/page_marks.hpp
+  std::atomic<std::uint64_t> page_words, page_directory, page_chunks;  // paging/page_table.hpp
+  std::atomic<std::uint64_t> page_marks;                               // paging/page_marks.hpp
   // Of t_inside_runtime (base/inside.hpp), from a thread's pointer (FS): a thread that is stopped while it is not 0
   // may hold what the runtime needs to serve faults.
   std::atomic<std::int64_t> inside_offset;
@@ -110,7 +117,7 @@ struct InsideView {
 
 struct StatPage {
   static constexpr std::uint64_t kMagic = 0x31544154534c4e48;  // "HNLSTAT1"
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not ready
   std::uint32_t version;

@@ -96,8 +96,10 @@ Result<Segments> read_segments(const File& file, const Elf64_Ehdr& header, const
     if (!segment || header.e_phentsize != sizeof(Elf64_Phdr)) return cut_short(path, "program headers are");
     if (segment->p_type == PT_DYNAMIC) segments.dynamic = true;
     if (segment->p_type == PT_NOTE && has_go_note(file, *segment)) segments.go = true;
-    if (segment->p_type == PT_INTERP)
-      segments.interpreter = file.bytes(segment->p_offset, std::min<std::size_t>(segment->p_filesz, 4096)).c_str();
+    if (segment->p_type == PT_INTERP) {
+      std::string name = file.bytes(segment->p_offset, std::min<std::size_t>(segment->p_filesz, 4096));
+      segments.interpreter = name.substr(0, name.find('\0'));
+    }
   }
   return segments;
 }

@@ -41,7 +41,7 @@ Status check_options(const CommandLine& line) {
   if (line.number(local) > line.number(window))
     return contradiction(line[local], line[window],
                          "the window holds local and far memory: make it larger than --local");
-  std::string how = line.text(take);
+  const std::string& how = line.text(take);
   if (how == "move" && (line.number(without) & kWithoutMove) != 0)
     return contradiction(line[take], line[without], "leave one of them out");
   if (how == "protect" && (line.number(without) & kWithoutWriteProtect) != 0)

@@ -55,7 +55,7 @@ std::optional<std::uint64_t> Arena::allocate(std::uint32_t length, Cursor& curso
     if (!next) return std::nullopt;
     if (fresh) break;  // it comes with its first object reserved
   }
-  return std::uint64_t{block} * kBlockBytes + take_object(block, size_class) * size_class * kStep;
+  return std::uint64_t{block} * kBlockBytes + std::uint64_t{take_object(block, size_class)} * size_class * kStep;
 }
 
 // Raises "in use"; false when the block is full or no longer of this class.

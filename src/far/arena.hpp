@@ -63,7 +63,9 @@ class Arena {
   std::atomic<std::uint32_t>& block_word(std::uint32_t block) const {
     return tables_.at<std::atomic<std::uint32_t>>(words_offset_)[block];
   }
-  Word* bitmap(std::uint32_t block) const { return tables_.at<Word>(bitmaps_offset_) + block * kBitmapWords; }
+  Word* bitmap(std::uint32_t block) const {
+    return tables_.at<Word>(bitmaps_offset_) + std::size_t{block} * kBitmapWords;
+  }
 
   std::optional<std::uint32_t> next_block(std::uint32_t size_class, bool* fresh);
   std::optional<std::uint32_t> empty_block(std::uint32_t size_class);

@@ -97,6 +97,12 @@ class Device {
   // device makes its connections and locks its own. Channels of the parent are dropped without being used.
   virtual Status after_fork_in_child() = 0;
 
+  // The process is about to end, or to become another program: a device that somebody keeps may be told, so that it
+  // frees what is this process's at once. Everything works on as before. stay(): it goes on after all. Best effort;
+  // callable in a signal handler; takes some milliseconds at most.
+  virtual void leave() {}
+  virtual void stay() {}
+
   // 0 while the device works; else the errno for which it was given up. Then every request fails at once.
   virtual int lost() const { return 0; }
 

@@ -59,6 +59,8 @@ class SimDevice final : public Device {
     std::size_t used = descriptors_.list(out, max);
     return used + inner_->descriptors(out + used, max - used);
   }
+  void leave() override { inner_->leave(); }
+  void stay() override { inner_->stay(); }
   int lost() const override {
     if (int error = inner_->lost(); error != 0) return error;
     return settings_.lose_after != 0 && link().requests.load(std::memory_order_relaxed) >= settings_.lose_after
@@ -82,7 +84,7 @@ class SimDevice final : public Device {
   std::uint64_t arrival_ns(Operation operation, std::uint64_t now) {
     if (settings_.bandwidth_bits_per_s == 0) return now + settings_.latency_ns;
     __extension__ using Wide = unsigned __int128;
-    auto transfer = static_cast<std::uint64_t>(Wide{kPageSize * 8} * 1'000'000'000u / settings_.bandwidth_bits_per_s);
+    auto transfer = static_cast<std::uint64_t>(Wide{kPageSize} * 8 * 1'000'000'000u / settings_.bandwidth_bits_per_s);
     auto& free_at = link().free_at_ns[static_cast<std::size_t>(operation)];
     std::uint64_t seen = free_at.load(std::memory_order_relaxed), end;
     do end = std::max(seen, now) + transfer;

@@ -8,6 +8,7 @@
 namespace hinterland {
 
 PageWord Core::lock_waiting(PageIndex page) {
+  pages.note_used(page);
   PageWord seen;
   for (unsigned tries = 0; !pages[page].try_lock(&seen); ++tries) {
     if (tries < 200) {

@@ -1,6 +1,7 @@
 // What all parts of the pager share: one process's window, words, frames, budget, policy and device.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -10,6 +11,7 @@
 #include "kernel/kernel.hpp"
 #include "paging/budget.hpp"
 #include "paging/frames.hpp"
+#include "paging/hint_map.hpp"
 #include "paging/page_marks.hpp"
 #include "paging/page_table.hpp"
 #include "paging/pinned_pages.hpp"
@@ -40,6 +42,24 @@ class SecondChance {
   std::atomic<std::uint32_t> hits_{0};
 };
 
+// How many flushes of the program's CPUs a page costs that leaves: one for many pages where they are unmapped in one
+// call or lie side by side, one each where changed pages lie scattered. Relaxed: it only steers.
+class FlushShare {
+ public:
+  void note(std::size_t flushes, std::size_t pages) {
+    if (pages == 0) return;
+    int share = static_cast<int>(std::min(flushes, pages) * kWhole / pages);
+    int known = share_.load(std::memory_order_relaxed);
+    share_.store(known + (share - known) / 8, std::memory_order_relaxed);
+  }
+  // More than one for four pages.
+  bool high() const { return share_.load(std::memory_order_relaxed) > kWhole / 4; }
+
+ private:
+  static constexpr int kWhole = 1024;
+  std::atomic<int> share_{0};
+};
+
 struct Core {
   Core(Kernel& kernel_in, std::unique_ptr<far::Device> device_in) : kernel(kernel_in), device(std::move(device_in)) {}
 
@@ -50,6 +70,7 @@ struct Core {
   PageTable pages;
   PinnedPages pinned;
   PageMarks marks;
+  HintMap hint_map;
   FrameRing frames;
   Budget budget;
   PolicyHost policy;
@@ -61,6 +82,7 @@ struct Core {
   Mutex protection_mutex;
 
   SecondChance second_chance;
+  FlushShare flush_share;
   WriteForecast forecast;
   std::atomic<bool> refusal_reported{false};  // on stderr, once
   Mutex loss_mutex;                           // who finds it held waits: the program may die of what comes next
@@ -71,6 +93,7 @@ struct Core {
 
   // Lets go of a page and wakes whoever came while it was busy.
   void unlock(PageIndex page, PageWord next) {
+    hint_map.note(page, next);
     if (pages[page].unlock(next)) kernel.wake(address_of(page), kPageSize);
   }
   // Takes the busy bit, waiting for the mover that holds it. Not for the fault handler.

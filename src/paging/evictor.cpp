@@ -46,8 +46,10 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
                                         [this](const Victim& victim) { return !wants_frame(victim); });
     std::size_t unmapped = static_cast<std::size_t>(middle - chosen_.begin());
     freed_aside_ = 0;
+    flushes_ = unmapped != 0 ? 1 : 0;
     auto freed_now = static_cast<std::ptrdiff_t>(drop_without_frame(Victims(chosen_.data(), unmapped)));
     take_into_frames(Victims(chosen_.data() + unmapped, chosen - unmapped));
+    core_.flush_share.note(flushes_, chosen);
     settle(Victims(taken_.data(), taken_count_));
 
     std::uint32_t used = core_.frames.used();
@@ -184,6 +186,7 @@ std::size_t Evictor::take_into_frames(Victims victims) {
 std::int64_t Evictor::take_run(Victims run, FrameRun frames) {
   std::int64_t moved = -EINVAL;
   std::size_t length = run.size();
+  ++flushes_;
   for (int tries = 0; core_.take_by_move && tries < 4;) {
     moved = core_.kernel.move(core_.frames.address_of(frames.first), core_.address_of(run[0].page),
                               bytes_of_pages(length));
@@ -365,7 +368,7 @@ void Evictor::gather(Victims taken, std::size_t outstanding) {
 
 void Evictor::park(Victim& victim) {
   Frame& frame = core_.frames[victim.frame];
-  frame.page = victim.page;
+  frame.page.store(victim.page, std::memory_order_relaxed);
   frame.far = victim.far;
   frame.state.store(FrameState::parked, std::memory_order_release);  // pairs with the look in expire()
   if (victim.write) {
@@ -401,7 +404,7 @@ std::uint32_t Evictor::expire_frames(std::uint32_t max) {
     }
     if (core_.device->lost() != 0) return Decision::pass;  // the frame is the only copy left
     PageWord word;
-    PageIndex page = frame.page;
+    PageIndex page = frame.page.load(std::memory_order_relaxed);
     if (!core_.pages[page].try_lock(&word)) return Decision::pass;  // on its way back at this moment
     if (word.state() != PageState::parked || word.frame() != index) {
       core_.unlock(page, word);

@@ -71,6 +71,7 @@ class Evictor {
   // until their frames expire.
   std::ptrdiff_t freed_aside_ = 0;
   std::uint32_t park_sample_ = 0;
+  std::size_t flushes_ = 0;          // of this round, as FlushShare counts them
   std::uint64_t full_until_ns_ = 0;  // the device had no space: dirty pages stay until then; 0: it has
 };
 

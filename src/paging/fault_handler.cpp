@@ -131,7 +131,18 @@ void FaultHandler::serve_page(const FaultMessage& message) {
     case PageState::arriving:
       HL_CHECK(false && "a page on its way is busy");
   }
-  if (core_.budget.should_start()) core_.budget.wake_reclaimer();
+  if (core_.budget.should_start()) keep_room();
+}
+
+// Reclaim ahead of need belongs to the background. But taking scattered pages flushes the faulting thread's CPU once
+// a page, and from another CPU that is an interrupt, which costs more than the page. A handler that shares the CPU
+// with the one thread that faults takes a few pages itself: it has woken the thread already.
+// (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md)
+void FaultHandler::keep_room() {
+  bool here = placement_.makes_way() && core_.flush_share.high() && core_.device->info().synchronous;
+  std::size_t freed = here ? direct_.reclaim(kPagesTakenHere) : 0;
+  count(Counter::reclaim_handler_pages, freed);
+  if (freed == 0) core_.budget.wake_reclaimer();
 }
 
 void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMessage& message) {
@@ -250,9 +261,9 @@ PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState stat
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
   std::uint32_t first = page.value, end = page.value + 1;
   auto take = [&](std::uint32_t neighbour) {
-    PageCell& cell = core_.pages[{neighbour}];
-    if (cell.load().state() != state) return false;
+    if (core_.pages[{neighbour}].load().state() != state) return false;
     core_.pages.note_used({neighbour});
+    PageCell& cell = core_.pages[{neighbour}];
     PageWord word;
     if (!cell.try_lock(&word)) return false;
     if (word.state() != state) {

@@ -10,8 +10,8 @@
 
 namespace hinterland {
 
-Result<std::unique_ptr<Fetcher>> Fetcher::create(Core& core) {
-  auto fetcher = std::unique_ptr<Fetcher>(new Fetcher(core));
+Result<std::unique_ptr<Fetcher>> Fetcher::create(Core& core, For whom) {
+  auto fetcher = std::unique_ptr<Fetcher>(new Fetcher(core, whom));
   auto channel = core.device->open_channel();
   if (!channel) return std::unexpected(channel.error());
   fetcher->channel_ = std::move(*channel);
@@ -24,9 +24,9 @@ Fetcher::~Fetcher() {
   if (buffers_ != nullptr) raw_munmap(buffers_, bytes_of_pages(kBuffers));
 }
 
-void Fetcher::start(PageRun run, PageIndex demanded, bool write) {
+void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
   if (core_.device->info().direct) {
-    start_direct(run, demanded, write);
+    start_direct(run, demanded, write, priority);
     return;
   }
   Transfer* transfer = free_transfer();
@@ -43,7 +43,7 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write) {
     if (transfer != nullptr && !take_buffers(1, &first_buffer)) transfer = nullptr;
     if (transfer == nullptr && !progress()) wait(1'000'000'000);
   }
-  *transfer = Transfer{run, demanded, write, true, first_buffer, run.count, now_ns(), {}, {}};
+  *transfer = Transfer{run, demanded, write, priority, true, first_buffer, run.count, now_ns(), {}, {}};
   ++transfers_in_flight_;
   submit(*transfer);
   progress();
@@ -121,7 +121,7 @@ void Fetcher::complete(const far::Completion& completion) {
   } else {
     // What was only read ahead is not given up before somebody wants it.
     PageIndex page = transfer.run.first + offset;
-    if (page == transfer.demanded)
+    if (page == transfer.demanded && whom_ == For::faults)
       lose(page, completion.error);
     else
       unlock_rest({page, 1});
@@ -138,7 +138,8 @@ void Fetcher::map_arrived(Transfer& transfer) {
   if (!all) {
     if (!transfer.arrived[wanted]) return;
     map_run(transfer.demanded, 1, buffers_ + bytes_of_pages(transfer.first_buffer + wanted),
-            wants_protection(transfer.demanded, transfer.demanded, transfer.write), HL_ARRIVAL_FAULT);
+            wants_protection(transfer.demanded, transfer.demanded, transfer.write), demanded_arrival(),
+            transfer.priority);
     transfer.arrived.reset(wanted);
     transfer.done.set(wanted);
     stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
@@ -157,7 +158,7 @@ void Fetcher::map_arrived(Transfer& transfer) {
            wants_protection(first + length, transfer.demanded, transfer.write) == protect)
       ++length;
     map_run(first, length, buffers_ + bytes_of_pages(transfer.first_buffer + at), protect,
-            at <= wanted && wanted < at + length ? HL_ARRIVAL_FAULT : HL_ARRIVAL_READ_AHEAD);
+            at <= wanted && wanted < at + length ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD, transfer.priority);
     at += length;
   }
   for (std::uint32_t i = 0; i < transfer.run.count; ++i) buffers_used_.reset(transfer.first_buffer + i);
@@ -173,7 +174,7 @@ bool Fetcher::wants_protection(PageIndex page, PageIndex demanded, bool write) {
   return !core_.pages[page].load().often_written();
 }
 
-void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write) {
+void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
   std::uint64_t started = now_ns();
   for (std::uint32_t at = 0; at < run.count;) {
     PageIndex first = run.first + at;
@@ -185,15 +186,15 @@ void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write) {
                source + bytes_of_pages(length))
       ++length;
     bool holds_demanded = first <= demanded && demanded < first + length;
-    map_run(first, length, source, protect, holds_demanded ? HL_ARRIVAL_FAULT : HL_ARRIVAL_READ_AHEAD);
+    map_run(first, length, source, protect, holds_demanded ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD, priority);
     at += length;
   }
   count(Counter::device_bytes_in, bytes_of_pages(run.count));
   stat_page()->fetch_latency.add(now_ns() - started);
 }
 
-void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void* bytes, bool protect,
-                      hl_arrival why) {
+void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void* bytes, bool protect, hl_arrival why,
+                      std::uint8_t priority) {
   std::uint32_t at = 0, most = count_of_pages;
   while (at < count_of_pages) {
     std::uint32_t wanted = std::min(most, count_of_pages - at);
@@ -217,7 +218,7 @@ void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void*
       ++at;
       continue;
     }
-    core_.policy.arrived(first + at, mapped, why);
+    core_.policy.arrived(first + at, mapped, why, priority);
     for (std::uint32_t i = 0; i < mapped; ++i) publish(first + at + i, protect);
     at += mapped;
   }

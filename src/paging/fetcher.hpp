@@ -19,13 +19,17 @@ class Fetcher {
  public:
   static constexpr std::uint32_t kRunMax = 64;
 
-  static Result<std::unique_ptr<Fetcher>> create(Core& core);
+  // Whether somebody waits in a fault, or only announced what he will want. Then a page that cannot be had is not
+  // given up: the fault, if it comes, will do that.
+  enum class For : std::uint8_t { faults, hints };
+  static Result<std::unique_ptr<Fetcher>> create(Core& core, For whom = For::faults);
   ~Fetcher();
 
   // Starts fetching pages whose cells are locked, in state arriving, and counted in the budget. `demanded` is the
   // page that was asked for, `write` how. The cells are unlocked as the pages arrive. Fetches at least the demanded
   // page; may fetch fewer than the whole run when buffers are short (then the rest is unlocked again).
-  void start(PageRun run, PageIndex demanded, bool write);
+  // `priority` is the policy's, for all of them.
+  void start(PageRun run, PageIndex demanded, bool write, std::uint8_t priority = 0);
 
   // Gathers completions and maps what has come. Never blocks. True when something came.
   bool progress();
@@ -38,6 +42,7 @@ class Fetcher {
     PageRun run;
     PageIndex demanded;
     bool write = false;
+    std::uint8_t priority = 0;
     bool active = false;
     std::uint32_t first_buffer = 0;
     std::uint32_t left = 0;  // requests not completed yet
@@ -48,21 +53,24 @@ class Fetcher {
   static constexpr std::uint32_t kTransfers = 64;
   static constexpr std::uint32_t kBuffers = 512;  // 2 MiB of local memory at most, and only if it is used
 
-  explicit Fetcher(Core& core) : core_(core) {}
-  void start_direct(PageRun run, PageIndex demanded, bool write);
+  Fetcher(Core& core, For whom) : core_(core), whom_(whom) {}
+  hl_arrival demanded_arrival() const { return whom_ == For::faults ? HL_ARRIVAL_FAULT : HL_ARRIVAL_HINT; }
+  void start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
   bool take_buffers(std::uint32_t count, std::uint32_t* first);
   Transfer* free_transfer();
   void unlock_rest(PageRun run);
   void submit(Transfer& transfer);
   void complete(const far::Completion& completion);
   void map_arrived(Transfer& transfer);
-  void map_run(PageIndex first, std::uint32_t count, const void* bytes, bool protect, hl_arrival why);
+  void map_run(PageIndex first, std::uint32_t count, const void* bytes, bool protect, hl_arrival why,
+               std::uint8_t priority);
   void publish(PageIndex page, bool protect);
   void mapped_behind_our_back(PageIndex page, bool something_there);
   bool wants_protection(PageIndex page, PageIndex demanded, bool write);
   void lose(PageIndex page, int error);
 
   Core& core_;
+  const For whom_;
   std::unique_ptr<far::Channel> channel_;
   std::byte* buffers_ = nullptr;  // kBuffers pages
   std::bitset<kBuffers> buffers_used_;

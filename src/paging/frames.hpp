@@ -9,6 +9,7 @@
 // together are given back to the kernel in one range.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -29,7 +30,9 @@ enum class FrameState : std::uint8_t {
 
 struct Frame {
   Atomic<FrameState> state{FrameState::empty};
-  PageIndex page{};    // whose bytes; valid while leaving or parked
+  // Whose bytes; valid while leaving or parked. Changed under the page's busy bit; expire() looks without it, and
+  // then asks the page's word whether that was right. Relaxed is enough for that.
+  std::atomic<PageIndex> page{};
   far::FarPage far{};  // where they were written; valid while parked
 };
 

@@ -43,6 +43,18 @@ class KernelWithLockedPages final : public FakeKernel {
   }
 };
 
+// Linux that remembers which addresses were dropped.
+class KernelThatKeepsBooks final : public FakeKernel {
+ public:
+  using FakeKernel::FakeKernel;
+  std::vector<iovec> dropped;
+
+  int discard(std::span<const iovec> ranges) override {
+    dropped.insert(dropped.end(), ranges.begin(), ranges.end());
+    return FakeKernel::discard(ranges);
+  }
+};
+
 // Pages [0, count) written once and then all in far memory.
 void fill_and_evict(PageMachine& machine, std::uint32_t count) {
   machine.map(0, count, kReadWrite);
@@ -50,6 +62,29 @@ void fill_and_evict(PageMachine& machine, std::uint32_t count) {
   for (int round = 0; round < 100 && machine.core().budget.local() > 0; ++round) machine.evict(count);
   ASSERT_EQ(machine.core().budget.local(), 0);
   ASSERT_EQ(machine.core().space->pages_in_use(), count);
+}
+
+// I1: pages of groups that nobody used are not locked, so they must be left alone; a fault may bring one meanwhile.
+TEST(PageMachineCase, WhatIsGivenBackIsDroppedOnlyWhereItIsLocked) {
+  MachineOptions options = fifo_options();
+  options.window_pages = 256;
+  auto kernel = std::make_unique<KernelThatKeepsBooks>(options.features);
+  KernelThatKeepsBooks& books = *kernel;
+  PageMachine machine(options, 1, std::move(kernel));
+  machine.map(0, 128, kReadWrite);
+  for (std::uint32_t page : {20u, 21u, 70u}) machine.write(page);  // groups 16 to 31 and 64 to 79
+  books.dropped.clear();
+  machine.drop(0, 128);
+  std::size_t pages = 0;
+  for (const iovec& range : books.dropped) {
+    std::uint32_t first = static_cast<std::uint32_t>(
+        (reinterpret_cast<std::uintptr_t>(range.iov_base) - machine.address_of(0)) >> kPageShift);
+    pages += range.iov_len >> kPageShift;
+    for (std::uint32_t page = first; page < first + (range.iov_len >> kPageShift); ++page)
+      EXPECT_TRUE(machine.core().pages.is_used({page})) << page;
+  }
+  EXPECT_GE(pages, 3u);
+  EXPECT_EQ(machine.check_invariants(0), "");
 }
 
 TEST(PageMachineCase, ALostPageGivesItsFarSpaceBack) {

@@ -41,7 +41,7 @@ Status start_thread(const char* name, Body* body, void* (*entry)(void*)) {
 
 std::uint32_t frames_for(std::uint64_t budget_bytes) {
   // Room for the second chance plus the batches of two evictors; the budget may later be tuned up to eight times.
-  std::uint64_t pages = budget_bytes / kPageSize / 16 * 8 + 4 * Evictor::kBatchMax;
+  std::uint64_t pages = budget_bytes / kPageSize / 16 * 8 + std::uint64_t{4} * Evictor::kBatchMax;
   return static_cast<std::uint32_t>(std::bit_ceil(std::clamp<std::uint64_t>(pages, 2048, 65536)));
 }
 
@@ -90,9 +90,10 @@ Status Pager::Impl::create_parts() {
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
   if (Status status = core.marks.create(core.window.pages()); !status) return status;
   if (Status status = core.forecast.create(core.window.pages()); !status) return status;
+  if (Status status = core.hint_map.create(core.window.pages()); !status) return status;
   if (Status status = core.pinned.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
-  if (Status status = core.policy.create(options.policy, core.window.pages()); !status) return status;
+  if (Status status = core.policy.create(options.policy, core.pages); !status) return status;
   show_inside();
   auto space = far::Space::create(*core.device, core.window.bytes());
   if (!space) return std::unexpected(space.error());
@@ -105,6 +106,7 @@ void Pager::Impl::show_inside() {
   inside.window_base = core.window.base();
   inside.window_bytes = core.window.bytes();
   inside.page_words = core.pages.words_address();
+  inside.page_directory = core.pages.directory_address();
   inside.page_chunks = core.pages.chunks_address();
   inside.page_marks = core.marks.address();
   inside.inside_offset = reinterpret_cast<std::intptr_t>(&t_inside_runtime) -
@@ -162,6 +164,9 @@ Status Pager::Impl::take_over_locked() {
   std::uint64_t started = now_ns();
   if (int error = core.frames.attach(core.kernel); error != 0)
     return std::unexpected(Error::make(-error, "cannot register the frames with userfaultfd"));
+  if (Status status = copy_mark.create(); !status) return status;
+  if (int error = keep_from_copies(); error != 0)
+    return std::unexpected(Error::make(-error, "cannot keep far memory from copies of the process"));
   // Registered regions fault from now on; the handler starts when all their pages are listed.
   int error = 0;
   regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {
@@ -204,7 +209,7 @@ int Pager::set_budget(std::uint64_t bytes) {
   impl_->core.budget.set_limit(bytes);
   set_gauge(Gauge::budget_bytes, bytes);
   impl_->core.budget.wake_reclaimer();
-  impl_->kick_housekeeper();
+  Impl::kick_housekeeper();
   return 0;
 }
 
@@ -215,6 +220,9 @@ void Pager::thread_started(const volatile std::uint32_t* cpu) {
 }
 
 void Pager::thread_ended() { impl_->threads.remove(static_cast<std::uint32_t>(syscall(SYS_gettid))); }
+
+void Pager::leave_device() { impl_->core.device->leave(); }
+void Pager::stay_on_device() { impl_->core.device->stay(); }
 
 std::size_t Pager::descriptors(int* out, std::size_t max) const {
   std::size_t count = impl_->core.kernel.descriptors(out, max);

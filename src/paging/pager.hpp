@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,16 @@ struct PagerOptions {
   bool take_by_move = true;  // dirty pages: take with MOVE if the kernel has it, else protect and copy
   // Called once, by a thread of the runtime, when paging begins: freed memory should now be given back promptly.
   void (*on_managed)() = nullptr;
+};
+
+// What a program says about its next accesses. (Eden 3.1)
+struct Hint {
+  std::uintptr_t address = 0;       // anything: what does not lie in the window is passed over
+  std::size_t size = 1;             // bytes from there on; 0 counts as 1
+  std::int32_t read_ahead = 0;      // pages behind the range, or, below zero, before it
+  bool read_ahead_limited = false;  // no more than the program's setting for faults
+  bool write = false;
+  std::uint8_t priority = 0;  // to the policy: 0 (keep) to 15 (evict soon)
 };
 
 class Pager {
@@ -88,6 +99,22 @@ class Pager {
   // The range is used again, and reads as zeros.
   void commit(std::uintptr_t address, std::size_t length);
 
+  // --- hints ----------------------------------------------------------------------------------------------------
+  // Brings what the hint names, on this thread, and returns when it is there; what cannot be had, was never touched
+  // or is being moved by others is left to the fault. Nothing before paging has begun. Not from a signal handler that
+  // interrupted the runtime. Does not keep errno. Callers need not hold InsideRuntime.
+  void hint(const Hint& hint);
+  // Pins: the pages stay, once they are here, until as many unpin() of the same range, or until the memory is given
+  // back. 0, ENOMEM (nothing is pinned: more than half of the budget would be), EFAULT (not readable). What does not
+  // lie in the window needs no pin.
+  int pin(std::uintptr_t address, std::size_t length);
+  int unpin(std::uintptr_t address, std::size_t length);
+  // Gives up the pages that lie wholly in the range, without writing them back: they read as zeros. Before paging has
+  // begun nothing happens. 0 or an errno.
+  int discard(std::uintptr_t address, std::size_t length);
+  // A byte a page of the window: bit 0 there, bit 1 writable without a fault (hint_map.hpp). Never moves.
+  const std::atomic<std::uint8_t>* hint_map() const;
+
   // --- pages that the kernel must find at once ------------------------------------------------------------------
   // Keeps what lies in the window of [address, length) local and writable, until let_go() or until the memory is
   // given back. For what the kernel writes without waiting for a fault: PI and robust mutexes, a thread's own block.
@@ -97,7 +124,8 @@ class Pager {
 
   // --- fork without exec --------------------------------------------------------------------------------------
   // Around the system call, nothing in between; all in the forking thread, under InsideRuntime.
-  void before_fork();
+  // 0; or -errno, and the system call must not be made, but after_fork_in_parent(false).
+  int before_fork();
   void after_fork_in_parent(bool forked);
   // Before anything is mapped in the child. after_fork_in_child() does it where nothing is.
   void reserve_in_child();
@@ -110,6 +138,11 @@ class Pager {
   // the fault handler can follow it. Until thread_ended().
   void thread_started(const volatile std::uint32_t* cpu);
   void thread_ended();
+  // The process is about to end or to exec: its far device is told, which may then free its memory at once. stay():
+  // it was not so. Everything works on as before. Best effort, some milliseconds at most; callable in a signal
+  // handler.
+  void leave_device();
+  void stay_on_device();
   // Descriptors that the program must not close; returns how many are written.
   std::size_t descriptors(int* out, std::size_t max) const;
 

@@ -45,7 +45,7 @@ int raw_unlock(std::uintptr_t address, std::size_t length) {
 
 int Pager::advise(std::uintptr_t address, std::size_t length, int advice) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE) return impl_->populate(address, length, advice);
   std::size_t covered = 0;
   for (const Region& piece : impl_->pieces(address, length)) {
@@ -82,6 +82,11 @@ int Pager::Impl::advise_piece(const Region& piece, int advice) {
         note_dumped(piece.start, piece.length(), advice == MADV_DODUMP);
         if (managed) return 0;
         break;
+      case MADV_DONTFORK:  // to the kernel all of the window is, by then (keep_from_copies)
+      case MADV_DOFORK:
+        if (!managed) break;
+        regions.mark(piece.start, piece.end, advice == MADV_DONTFORK ? kDontFork : 0, kDontFork);
+        return 0;
       case MADV_GUARD_INSTALL:  // read-ahead would undo it; as kernels that do not have it
       case MADV_GUARD_REMOVE:
         return -EINVAL;
@@ -136,7 +141,7 @@ void Pager::Impl::set_locked(std::uintptr_t address, std::size_t length, int att
 }
 
 int Pager::lock(std::uintptr_t address, std::size_t length, int flags) {
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::size_t covered = impl_->covered_prefix(address, length);
   if (covered == 0) return -ENOMEM;
   // First without bringing anything in: a refusal then is about limits.
@@ -147,7 +152,7 @@ int Pager::lock(std::uintptr_t address, std::size_t length, int flags) {
 }
 
 int Pager::unlock(std::uintptr_t address, std::size_t length) {
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::size_t covered = impl_->covered_prefix(address, length);
   if (covered == 0) return -ENOMEM;
   if (int error = raw_unlock(address, covered); error != 0) return error;
@@ -156,7 +161,7 @@ int Pager::unlock(std::uintptr_t address, std::size_t length) {
 }
 
 int Pager::lock_all(int flags) {
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   if (syscall(SYS_mlockall, flags | MCL_ONFAULT) != 0) return -errno;
   const int attributes = kLocked | kLockedOnFault;
   if ((flags & MCL_CURRENT) != 0)
@@ -167,7 +172,7 @@ int Pager::lock_all(int flags) {
 }
 
 int Pager::unlock_all() {
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   if (syscall(SYS_munlockall) != 0) return -errno;
   for (const Region& region : impl_->pieces(base_, bytes_)) impl_->set_locked(region.start, region.length(), 0);
   impl_->attributes_of_new = 0;
@@ -176,7 +181,7 @@ int Pager::unlock_all() {
 
 int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::size_t covered = impl_->covered_prefix(address, length);
   if (covered != 0 && syscall(SYS_mincore, address, covered, vector) != 0) return -errno;
   if (covered != length) return -ENOMEM;
@@ -191,7 +196,7 @@ int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vecto
 
 int Pager::sync(std::uintptr_t address, std::size_t length, int flags) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::size_t covered = 0;
   for (const Region& piece : impl_->pieces(address, length)) {
     if (syscall(SYS_msync, piece.start, piece.length(), flags) != 0) return -errno;

@@ -35,13 +35,41 @@ bool is_mapped(std::uintptr_t address, std::size_t length) {
 
 }  // namespace
 
+// The whole window but for foreign mappings, of which a copy is right, and those with an attribute in `except`.
+int Pager::Impl::advise_ours(int advice, int except) {
+  std::uintptr_t from = core.window.base();
+  const std::uintptr_t end = from + core.window.bytes();
+  int error = 0;
+  auto advise_until = [&](std::uintptr_t to) {
+    if (to > from && raw_madvise(reinterpret_cast<void*>(from), to - from, advice) != 0) error = -errno;
+  };
+  regions.for_each(from, end, [&](const Region& region) {
+    if (!region.surrendered && (region.attributes & except) == 0) return;
+    advise_until(region.start);
+    from = region.end;
+  });
+  advise_until(end);
+  return error;
+}
+
+int Pager::Impl::keep_from_copies() { return advise_ours(MADV_DONTFORK, 0); }
+int Pager::Impl::let_into_copy() { return advise_ours(MADV_DOFORK, kDontFork); }
+
+void Pager::Impl::end_copy() {
+  log::error("process %d was made by a raw clone or fork system call, and has no far memory; it ends", getpid());
+  log::error("such a child may exec, or use what is not far; call fork() or clone() of libc instead");
+  _exit(1);
+}
+
 // Stops everything that moves pages, and counts the far pages once more, for the child.
-void Pager::before_fork() {
+int Pager::before_fork() {
   Impl& parts = *impl_;
   touch_stack_below();
+  parts.refuse_copies();
   parts.map_mutex.lock();
   parts.core.space->begin_child();
-  if (!parts.core.managed.load()) return;
+  if (!parts.core.managed.load()) return 0;
+  parts.hints.pause();
   parts.background->mutex().lock();
   parts.handler->pause();
   parts.direct->mutex().lock();
@@ -54,18 +82,21 @@ void Pager::before_fork() {
     if (word.state() == PageState::parked) parts.retain_for_child(parts.core.frames[word.frame()].far);
   });
   parts.retain_flush();
+  return parts.let_into_copy();
 }
 
 void Pager::after_fork_in_parent(bool forked) {
   Impl& parts = *impl_;
   if (!forked) parts.core.space->cancel_child();
   if (parts.core.managed.load()) {
+    if (parts.keep_from_copies() != 0) log::warning("copies of the process made by raw system calls may read zeros");
     parts.core.frames.mutex().unlock();
     parts.core.policy.mutex().unlock();
     parts.core.protection_mutex.unlock();
     parts.direct->mutex().unlock();
     parts.handler->resume();
     parts.background->mutex().unlock();
+    parts.hints.resume();
   }
   parts.map_mutex.unlock();
   if (forked) count(Counter::forks);
@@ -74,6 +105,7 @@ void Pager::after_fork_in_parent(bool forked) {
 void Pager::after_fork_in_child() {
   Impl& parts = *impl_;
   parts.map_mutex.reset_after_fork();
+  parts.copy_mark.set();
   reserve_in_child();
   if (Status status = parts.resume_in_child(); !status) {
     // Far pages would read as zeros: better no child than that (I4).
@@ -83,7 +115,9 @@ void Pager::after_fork_in_child() {
 }
 
 Status Pager::Impl::resume_in_child() {
-  if (Status status = core.kernel.open(); !status) return status;
+  Status opened = core.kernel.open();
+  if (!opened && core.managed.load()) return opened;
+  core.pages.after_fork_in_child();
   core.protection_mutex.reset_after_fork();
   core.policy.mutex().reset_after_fork();
   threads.clear();
@@ -97,6 +131,11 @@ Status Pager::Impl::resume_in_child() {
     if (Status status = resume_paging_in_child(); !status) return status;
   } else {
     leave_out_what_is_not_inherited();
+  }
+  if (!opened) {  // it gave the permission away, or is in a namespace of users; nothing of it is far
+    log::warning("%s; a forked child goes on without a budget", opened.error().what());
+    core.space->enter_process();
+    return {};
   }
   if (Status status = start_housekeeper(); !status) return status;
   core.space->wait_until_entered();
@@ -157,12 +196,15 @@ Status Pager::Impl::resume_paging_in_child() {
       status = std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
   });
   if (!status) return status;
+  if (int error = keep_from_copies(); error != 0)
+    return std::unexpected(Error::make(-error, "cannot keep far memory from copies of the process"));
   // New objects: threads, channels and buffers of the parent's do not exist here. The old ones are left alone, not
   // destroyed: their channels belong to connections that the parent still uses.
   static_cast<void>(handler.release());
   static_cast<void>(background.release());
   static_cast<void>(direct.release());
   static_cast<void>(reclaimer.release());
+  hints.after_fork_in_child();
   return start_paging_threads();
 }
 

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "far/test_support.hpp"
@@ -74,8 +76,7 @@ struct Board {
 };
 
 pid_t fork_with(Pager& pager) {
-  pager.before_fork();
-  pid_t child = fork();
+  pid_t child = pager.before_fork() == 0 ? fork() : -1;
   if (child == 0)
     pager.after_fork_in_child();
   else
@@ -171,7 +172,7 @@ std::string forks_while_pages_travel(Pager& pager, std::uint64_t seed) {
 std::string failed_fork(Pager& pager) {
   Memory memory(pager);
   for (std::uint32_t page = 0; page < kPages; ++page) memory.write(page, 5);
-  pager.before_fork();
+  if (pager.before_fork() != 0) return "fork was refused";
   pager.after_fork_in_parent(false);
   std::string wrong = memory.verify("after a failed fork");
   return wrong.empty() ? audit(pager, true) : wrong;
@@ -195,6 +196,48 @@ std::string fork_without_a_part(Pager& pager) {
   waitpid(child, nullptr, 0);
   if (*reinterpret_cast<char*>(kept + 5000) != 7) return "the parent lost what it kept";
   return board.ended.load() == 1 ? std::string(board.wrong) : "the child did not come to its end";
+}
+
+// Mappings of the kernel in the window, reserved ones included.
+int mappings_in_window(const Pager& pager) {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) count += pager.contains(std::stoul(line, nullptr, 16)) ? 1 : 0;
+  return count;
+}
+
+// A copy of the process that the pager does not know of sees no zeros in the place of far pages (I4), whatever
+// happened before: children of our own, mappings that come and go.
+std::string copy_behind_our_back(Pager& pager) {
+  Memory memory(pager);
+  for (std::uint32_t page = 0; page < kPages; ++page) memory.write(page, 5);
+  auto come_and_go = [&] {
+    std::intptr_t mapped[8];
+    for (auto& each : mapped) each = pager.map(kMiB, kPageSize, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+    for (int i : {1, 0, 4, 7, 3, 2, 6, 5}) pager.unmap(static_cast<std::uintptr_t>(mapped[i]), kMiB);
+    pid_t child = fork_with(pager);
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+  };
+  come_and_go();
+  const int before = mappings_in_window(pager);
+  for (int round = 0; round < 20; ++round) come_and_go();
+  if (int after = mappings_in_window(pager); after > before)
+    return "the kernel's mappings grew from " + std::to_string(before) + " to " + std::to_string(after);
+  pid_t child = fork();  // as a raw system call: nobody told the pager
+  if (child == 0) _exit(memory.verify("copy").empty() ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSEGV)
+    return "a copy saw far memory, with status " + std::to_string(status);
+  child = fork();
+  if (child == 0) {
+    pager.unmap(pager.window_base(), pager.window_bytes());
+    _exit(0);
+  }
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 1) return "a copy could reach its parent's memory";
+  return memory.verify("the parent");
 }
 
 struct Variant {
@@ -226,6 +269,10 @@ TEST_P(PagerForkTest, AFailedForkChangesNothing) {
 }
 TEST_P(PagerForkTest, MemoryKeptFromChildrenDoesNotKeepThemFromStarting) {
   run_with_real_pager(GetParam().options, 30, fork_without_a_part);
+}
+
+TEST_P(PagerForkTest, ACopyBehindOurBackSeesNoZeros) {
+  run_with_real_pager(GetParam().options, 60, copy_behind_our_back);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, PagerForkTest,

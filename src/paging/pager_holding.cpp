@@ -18,11 +18,11 @@ void for_each_page_of(const Core& core, std::uintptr_t address, std::size_t leng
 
 void Pager::hold(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
+  impl_->refuse_copies();
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t at) {
     core.marks.hold(page);
     if (core.managed.load()) {
       // Who took the page before the mark was there is done with it after this; who comes later sees the mark.
-      core.pages.note_used(page);
       core.unlock(page, core.lock_waiting(page));
     }
     // A write, so that it comes back, and without protection.
@@ -32,6 +32,7 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
 
 void Pager::let_go(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
+  impl_->refuse_copies();
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
     if (core.marks.let_go(page)) impl_->may_leave(page);
   });

@@ -1,8 +1,8 @@
 // The pager's parts, put together. Private to the paging room.
 //
-// Locks, outermost first: map_mutex, then the handler's and the evictors' own (through pause() and mutex()), then
-// Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may hold only
-// map_mutex: the movers that hold pages never take it.
+// Locks, outermost first: map_mutex, then the lanes of hints, the handler's and the evictors' own (through pause()
+// and mutex()), then Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may
+// hold only map_mutex: the movers that hold pages never take it.
 #pragma once
 
 #include <array>
@@ -10,9 +10,11 @@
 #include <memory>
 #include <vector>
 
+#include "paging/copy_mark.hpp"
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
 #include "paging/fault_handler.hpp"
+#include "paging/hints.hpp"
 #include "paging/pager.hpp"
 #include "paging/program_threads.hpp"
 #include "paging/reclaimer.hpp"
@@ -21,13 +23,15 @@
 namespace hinterland {
 
 struct Pager::Impl {
-  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)) {}
+  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)), hints(core) {}
 
   Core core;
+  Hints hints;
   PagerOptions options;
   ProgramThreads threads;
   Mutex map_mutex;
   Regions regions;  // guarded by map_mutex
+  CopyMark copy_mark;
   std::unique_ptr<Evictor> background;
   std::unique_ptr<Evictor> direct;
   std::unique_ptr<FaultHandler> handler;
@@ -66,8 +70,9 @@ struct Pager::Impl {
   const std::vector<Region>& pieces(std::uintptr_t address, std::size_t length);
   std::vector<Region> pieces_found;  // what pieces() returned last: kept, so that it seldom allocates
   int reserve_again(std::uintptr_t address, std::size_t length);  // back to reserved address space
-  void forget(std::uintptr_t address, std::size_t length);        // pages that are gone already
-  void drop(std::uintptr_t address, std::size_t length);          // MADV_DONTNEED
+  void alike_reserved(std::uintptr_t address, std::size_t length);
+  void forget(std::uintptr_t address, std::size_t length);  // pages that are gone already
+  void drop(std::uintptr_t address, std::size_t length);    // MADV_DONTNEED
 
   // --- pager_advice.cpp; map_mutex is held
   int advise_piece(const Region& piece, int advice);
@@ -99,7 +104,19 @@ struct Pager::Impl {
   void may_leave(PageIndex page);
   void let_go_of_freed(std::uintptr_t address, std::size_t length);
 
+  std::atomic<std::int64_t> pages_pinned{0};  // by hints; a page pinned twice counts twice
+
   // --- pager_fork.cpp
+  // Ends the process if it is a copy that was made behind our back, with a message.
+  void refuse_copies() const {
+    if (copy_mark.is_copy()) end_copy();
+  }
+  [[noreturn]] static void end_copy();
+  // Once paging has begun, the kernel leaves our mappings out of such copies, where far pages would read as zeros
+  // (I4). Our own fork lets them in for as long as it takes. 0 or -errno; map_mutex is held.
+  int keep_from_copies();
+  int let_into_copy();
+  int advise_ours(int advice, int except);
   Status resume_in_child();
   Status resume_paging_in_child();
   void leave_out_what_is_not_inherited();
@@ -122,6 +139,15 @@ struct Pager::Impl {
 
   // A locked page gives up its far copy or frame. Returns how many local pages that frees at once.
   int dispose(PageIndex page, PageWord word);
+};
+
+// Holds map_mutex for a call of the program's. Not for a copy of the process, in which nobody may ever unlock it.
+class MapGuard {
+ public:
+  explicit MapGuard(Pager::Impl& parts) : guard_((parts.refuse_copies(), parts.map_mutex)) {}
+
+ private:
+  LockGuard guard_;
 };
 
 }  // namespace hinterland

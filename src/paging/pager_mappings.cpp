@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
@@ -41,6 +42,46 @@ class Releases {
   std::array<far::FarPage, 256> pages_;
   std::size_t count_ = 0;
 };
+
+// What drop() has locked, in as few ranges as it can be: not the groups between that nobody used, where a fault may
+// put a page at any time (I1).
+class LockedRanges {
+ public:
+  // Ascending. `present`: the kernel has something of it.
+  void add(std::uintptr_t page, bool present) {
+    if (count_ != 0 && end_ == page) {
+      ranges_[count_ - 1].iov_len += kPageSize;
+    } else {
+      ranges_[count_++] = {reinterpret_cast<void*>(page), kPageSize};
+    }
+    end_ = page + kPageSize;
+    present_ |= present;
+  }
+  bool empty() const { return !present_; }
+  std::span<const iovec> ranges() const { return {ranges_.data(), count_}; }
+
+ private:
+  std::array<iovec, PageTable::kChunkPages / PageTable::kGroupPages> ranges_;
+  std::size_t count_ = 0;
+  std::uintptr_t end_ = 0;
+  bool present_ = false;
+};
+
+// Gives memory back that only the kernel has; it reads as zeros afterwards. Locked memory, too (mlockall), which
+// MADV_DONTNEED leaves as it is: the heap would hand out old bytes as zeros.
+void clear_local(std::uintptr_t address, std::size_t length) {
+  auto* memory = reinterpret_cast<void*>(address);
+  if (raw_madvise(memory, length, MADV_DONTNEED) != 0 && raw_madvise(memory, length, MADV_DONTNEED_LOCKED) != 0)
+    std::memset(memory, 0, length);  // before Linux 5.18
+}
+
+// What the kernel says of so much more locked memory (RLIMIT_MEMLOCK), before anything is replaced. 0 or -errno.
+int try_locked(std::size_t length) {
+  void* trial = raw_mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_LOCKED);
+  if (trial == MAP_FAILED) return -errno;
+  raw_munmap(trial, length);
+  return 0;
+}
 
 }  // namespace
 
@@ -96,21 +137,18 @@ void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
   while (length > 0) {
     std::size_t step = std::min(length, kStep - (address & (kStep - 1)));
     std::size_t count_locked = 0;
-    bool anything_there = false;  // in the kernel's page tables: pages, or the marks of lost ones
+    LockedRanges there;  // in the kernel's page tables: pages, or the marks of lost ones
     core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(step >> kPageShift),
                              [&](PageIndex page, PageCell&) {
                                PageWord word = core.lock_waiting(page);
-                               anything_there |=
-                                   word.state() == PageState::resident || word.state() == PageState::lost;
+                               there.add(core.address_of(page),
+                                         word.state() == PageState::resident || word.state() == PageState::lost);
                                if (word.state() != PageState::untouched) count(Counter::pages_discarded);
                                dispose(page, word);
                                core.pages[page].set_locked(PageWord::untouched());
                                locked[count_locked++] = page;
                              });
-    if (anything_there) {
-      iovec range{reinterpret_cast<void*>(address), step};
-      core.kernel.discard({&range, 1});
-    }
+    if (!there.empty()) core.kernel.discard(there.ranges());
     for (std::size_t i = 0; i < count_locked; ++i) core.unlock(locked[i], PageWord::untouched());
     address += step;
     length -= step;
@@ -119,15 +157,20 @@ void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
 
 std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
                                  int attributes) {
+  if ((flags & MAP_LOCKED) != 0)
+    if (int error = try_locked(length); error != 0) return error;
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, protection, kBaseFlags | (flags & kKeptFlags));
   if (mapped == MAP_FAILED) return -errno;
   forget(address, length);
   Region region{address, address + length, protection, flags & kKeptFlags, false, attributes | attributes_of_new};
-  if (core.managed.load())
-    if (int error = core.kernel.register_range(address, length); error != 0) {
+  if (core.managed.load()) {
+    int error = core.kernel.register_range(address, length);
+    if (error == 0 && raw_madvise(mapped, length, MADV_DONTFORK) != 0) error = -errno;  // as keep_from_copies()
+    if (error != 0) {
       reserve_again(address, length);
       return error;
     }
+  }
   core.window.occupy(address, length);
   std::size_t mapped_before = regions.mapped_bytes();
   if ((flags & MAP_LOCKED) != 0) region.attributes |= kLocked;
@@ -141,17 +184,27 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
   return static_cast<std::intptr_t>(address);
 }
 
+// Reserved address space is advised as the rest of it, with which it then merges.
+void Pager::Impl::alike_reserved(std::uintptr_t address, std::size_t length) {
+  raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTDUMP);
+  if (core.managed.load()) raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTFORK);
+}
+
 int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
+  // After mlockall(MCL_FUTURE) the kernel locks a reservation, too, and counts it beside what it replaces.
+  const bool locks = attributes_of_new != 0;
+  if (locks) syscall(SYS_munlock, address, length);
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
   if (mapped == MAP_FAILED) return -errno;
-  raw_madvise(mapped, length, MADV_DONTDUMP);  // as the rest, with which it merges
+  if (locks) syscall(SYS_munlock, address, length);
+  alike_reserved(address, length);
   return 0;
 }
 
 std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags) {
   length = page_ceil(length);
   if (length == 0) return -ENOMEM;
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::uintptr_t address = impl_->core.window.allocate(length, std::max(alignment, kPageSize));
   if (address == 0) return -ENOMEM;
   std::intptr_t placed = impl_->place(address, length, protection, flags);
@@ -161,7 +214,7 @@ std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protecti
 
 std::intptr_t Pager::map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   if (!impl_->core.window.contains(address, length)) return -ENOMEM;
   if (no_replace && !impl_->core.window.is_free(address, length)) return -EEXIST;
   return impl_->place(address, length, protection, flags);
@@ -169,7 +222,7 @@ std::intptr_t Pager::map_at(std::uintptr_t address, std::size_t length, int prot
 
 int Pager::surrender(std::uintptr_t address, std::size_t length) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   if (int error = impl_->reserve_again(address, length); error != 0) return error;
   impl_->forget(address, length);
   impl_->core.window.occupy(address, length);
@@ -178,7 +231,7 @@ int Pager::surrender(std::uintptr_t address, std::size_t length) {
 }
 
 int Pager::unmap(std::uintptr_t address, std::size_t length) {
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   return impl_->unmap(address, page_ceil(length));
 }
 
@@ -208,7 +261,7 @@ const std::vector<Region>& Pager::Impl::pieces(std::uintptr_t address, std::size
 
 int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
   length = page_ceil(length);
-  LockGuard guard(impl_->map_mutex);
+  MapGuard guard(*impl_);
   std::size_t covered = impl_->covered_prefix(address, length);
   if (covered == 0) return -ENOMEM;
   LockGuard no_taking(impl_->core.protection_mutex);
@@ -226,12 +279,13 @@ int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
 
 void Pager::decommit(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
+  impl_->refuse_copies();
   if (!core.managed.load()) {
     // Under the lock, so that paging does not begin meanwhile and list pages that are about to go: commit() relies on
     // listed pages being there.
-    LockGuard guard(impl_->map_mutex);
+    MapGuard guard(*impl_);
     if (!core.managed.load()) {
-      raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTNEED);
+      clear_local(address, length);
       return;
     }
   }
@@ -264,6 +318,7 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
 
 void Pager::commit(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
+  impl_->refuse_copies();
   if (!core.managed.load()) return;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
                            [&](PageIndex page, PageCell& cell) {

@@ -45,7 +45,7 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   if (int error = check_arguments(address, old_length, new_length, flags, new_address); error != 0) return error;
   const bool fixed = (flags & MREMAP_FIXED) != 0, keep_old = (flags & MREMAP_DONTUNMAP) != 0;
   Impl& parts = *impl_;
-  LockGuard guard(parts.map_mutex);
+  MapGuard guard(parts);
   if (new_length > bytes_) return new_length > kTaskEnd ? -EINVAL : -ENOMEM;
   if (fixed && !parts.core.window.contains(new_address, new_length)) return -ENOMEM;
   const Region* region = parts.regions.find(address);
@@ -160,6 +160,7 @@ std::intptr_t Pager::Impl::move_foreign_to(std::uintptr_t address, std::size_t o
 bool Pager::Impl::reclaim_hole(std::uintptr_t address, std::size_t length) {
   constexpr int kOnlyHere = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   if (raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kOnlyHere) == MAP_FAILED) return false;
+  alike_reserved(address, length);
   regions.remove(address, address + length);
   forget(address, length);
   core.window.release(address, length);
@@ -201,7 +202,7 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   new_length = page_ceil(new_length);
   if (int error = check_arguments(address, old_length, new_length, flags, new_address); error != 0) return error;
   Impl& parts = *impl_;
-  LockGuard guard(parts.map_mutex);
+  MapGuard guard(parts);
   const Region* region = parts.regions.find(address);
   if (region == nullptr) return -EFAULT;
   if (old_length > bytes_) return -EINVAL;
@@ -302,7 +303,7 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
       ++run.count;
       return;
     }
-    if (word.state() == PageState::parked) core.frames[word.frame()].page = target;
+    if (word.state() == PageState::parked) core.frames[word.frame()].page.store(target, std::memory_order_relaxed);
     if (word.state() == PageState::lost) {
       core.kernel.poison(core.address_of(target), kPageSize);  // I4 there, too
       iovec here{core.memory_of(page), kPageSize};
@@ -318,7 +319,6 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
 // Read ahead from a neighbour may have put zeros there already: they go. I1: both pages' busy bits are held until the
 // bytes and the word are across.
 void Pager::Impl::clear_and_lock(PageIndex target) {
-  core.pages.note_used(target);
   PageWord replaced = core.lock_waiting(target);
   dispose(target, replaced);
   core.pages[target].set_locked(PageWord::untouched());

@@ -46,6 +46,11 @@ class Worker {
         return through_system_call();
       case 6:
         return stream();
+      case 7:
+      case 8:
+      case 9:
+      case 10:
+        return hint();
       default:
         return access();
     }
@@ -70,6 +75,16 @@ class Worker {
                   static_cast<unsigned char>(at(page)[byte]), static_cast<unsigned char>(shadow_at(page)[byte]),
                   last_);
     wrong_ = text;
+  }
+  // Of its own memory, or of what others map and unmap at this moment.
+  void hint() {
+    last_ = "hint";
+    Hint wanted{.address = base_ + bytes_of_pages(below(pages_)) + below(kPageSize)};
+    if (below(4) == 0) wanted.address = pager_.window_base() + random_() % bytes_of_pages(8 * pages_);
+    wanted.size = below(2) == 0 ? 8 : bytes_of_pages(below(64));
+    wanted.read_ahead = below(4) == 0 ? static_cast<std::int32_t>(below(64)) - 32 : 0;
+    wanted.write = below(2) == 0;
+    pager_.hint(wanted);
   }
   void access() {
     std::uint32_t page = below(pages_);

@@ -6,13 +6,14 @@
 
 namespace hinterland {
 
-Status PolicyHost::create(const hl_policy_ops* policy, std::uint32_t window_pages) {
+Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages) {
   if (policy->abi_version != HL_POLICY_ABI_VERSION)
     return std::unexpected(Error::make(0, "policy %s was built for policy interface %u, this is %u", policy->name,
                                        policy->abi_version, HL_POLICY_ABI_VERSION)
                                .remedy("build it again with this version's hinterland/policy.h"));
-  hl_policy_env environment{HL_POLICY_ABI_VERSION, window_pages,
+  hl_policy_env environment{HL_POLICY_ABI_VERSION, pages.dense_count(),
                             [](std::uint64_t bytes) { return reserve_zeroed(bytes); }};
+  pages_ = &pages;
   ops_ = policy;
   state_ = policy->create(&environment);
   if (state_ == nullptr)

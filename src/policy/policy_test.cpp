@@ -1,6 +1,7 @@
 // Every policy that comes with Hinterland, through the same contract that a plug-in has.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -16,6 +17,17 @@ namespace {
 
 constexpr std::uint32_t kPages = 4096;
 
+// A table whose pages are all in use, the last groups first, so that dense numbers differ from places in the window.
+PageTable& table() {
+  static PageTable* made = [] {
+    auto* pages = new PageTable;
+    if (!pages->create(kPages)) std::abort();
+    for (std::uint32_t page = kPages; page-- > 0;) pages->note_used({page});
+    return pages;
+  }();
+  return *made;
+}
+
 std::vector<hl_page> choose(PolicyHost& host, std::size_t count) {
   std::vector<hl_page> victims(count);
   victims.resize(host.choose_victims(victims));
@@ -24,7 +36,7 @@ std::vector<hl_page> choose(PolicyHost& host, std::size_t count) {
 
 class PolicyTest : public ::testing::TestWithParam<const hl_policy_ops*> {
  protected:
-  void SetUp() override { ASSERT_TRUE(host.create(GetParam(), kPages).has_value()); }
+  void SetUp() override { ASSERT_TRUE(host.create(GetParam(), table()).has_value()); }
   PolicyHost host;
 };
 
@@ -96,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(All, PolicyTest, ::testing::ValuesIn(policies().begin()
 
 TEST(SecondChanceTest, ARefaultedPageOutlivesOthers) {
   PolicyHost host;
-  ASSERT_TRUE(host.create(&kSecondChancePolicy, kPages).has_value());
+  ASSERT_TRUE(host.create(&kSecondChancePolicy, table()).has_value());
   host.arrived({1}, 1, HL_ARRIVAL_REFAULT);
   host.arrived({100}, 20, HL_ARRIVAL_FIRST_TOUCH);
   std::vector<hl_page> victims = choose(host, 20);
@@ -106,7 +118,7 @@ TEST(SecondChanceTest, ARefaultedPageOutlivesOthers) {
 
 TEST(SecondChanceTest, ProvenPagesFallBackWhenThereAreTooMany) {
   PolicyHost host;
-  ASSERT_TRUE(host.create(&kSecondChancePolicy, kPages).has_value());
+  ASSERT_TRUE(host.create(&kSecondChancePolicy, table()).has_value());
   host.arrived({0}, 1000, HL_ARRIVAL_REFAULT);
   host.arrived({2000}, 10, HL_ARRIVAL_FAULT);
   std::vector<hl_page> victims = choose(host, 300);
@@ -115,11 +127,24 @@ TEST(SecondChanceTest, ProvenPagesFallBackWhenThereAreTooMany) {
   EXPECT_EQ(victims.front(), 0u);
 }
 
+// What was never used has no number: a policy is not told that it departed.
+TEST(PolicyHostTest, PagesNeverUsedDoNotDepart) {
+  PageTable pages;
+  ASSERT_TRUE(pages.create(kPages).has_value());
+  pages.note_used({40});
+  PolicyHost host;
+  ASSERT_TRUE(host.create(&kFifoPolicy, pages).has_value());
+  host.arrived({40}, 2, HL_ARRIVAL_FAULT);
+  host.departed({0}, 40);
+  host.departed({41}, 100);
+  EXPECT_EQ(choose(host, 10), std::vector<hl_page>{40});
+}
+
 TEST(PolicyHostTest, RefusesAnotherVersionOfTheInterface) {
   hl_policy_ops other = kFifoPolicy;
   other.abi_version = HL_POLICY_ABI_VERSION + 1;
   PolicyHost host;
-  Status status = host.create(&other, kPages);
+  Status status = host.create(&other, table());
   ASSERT_FALSE(status.has_value());
   EXPECT_NE(std::strstr(status.error().what(), "fifo"), nullptr);
   EXPECT_NE(std::strlen(status.error().next_step()), 0u);
@@ -129,7 +154,7 @@ TEST(PolicyHostTest, SaysWhenAPolicyCannotStart) {
   hl_policy_ops hungry = kFifoPolicy;
   hungry.create = [](const hl_policy_env*) -> void* { return nullptr; };
   PolicyHost host;
-  Status status = host.create(&hungry, kPages);
+  Status status = host.create(&hungry, table());
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code(), ENOMEM);
 }

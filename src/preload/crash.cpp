@@ -14,6 +14,7 @@
 #include "base/crash_note.hpp"
 #include "base/options.hpp"
 #include "base/stats.hpp"
+#include "preload/ending.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -112,7 +113,10 @@ void let_it_end(int number, siginfo_t* info) {
 void on_fatal_signal(int number, siginfo_t* info, void* context) {
   int saved_errno = errno;
   // Another thread dies at the same time, or we did here: the first one's core file is enough.
-  if (!g_dying.exchange(true)) write_core(info, context);
+  if (!g_dying.exchange(true)) {
+    write_core(info, context);
+    if (ending::is_own_process()) pager().leave_device();
+  }
   let_it_end(number, info);
 #ifdef HINTERLAND_COVERAGE
   __gcov_dump();  // a process that a signal ends would leave no trace in the figures

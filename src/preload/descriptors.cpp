@@ -1,12 +1,10 @@
 #include "preload/descriptors.hpp"
 
-#include "base/inside.hpp"
 #include "preload/state.hpp"
 
 namespace hinterland::descriptors {
 
 Protected::Protected() {
-  InsideRuntime inside;
   count_ = std::min(pager().descriptors(all_.data(), kMax), kMax);
   std::sort(all_.begin(), all_.begin() + count_);
 }
@@ -22,7 +20,6 @@ bool Protected::contains(int descriptor) const {
 
 bool is_protected(int descriptor) {
   if (descriptor < 0) return false;
-  InsideRuntime inside;
   std::array<int, kMax> all;
   std::size_t count = std::min(pager().descriptors(all.data(), kMax), kMax);
   return std::find(all.begin(), all.begin() + count, descriptor) != all.begin() + count;

@@ -19,6 +19,7 @@
 #include "paging/reservation.hpp"
 #include "preload/heap_gate.hpp"
 #include "preload/jemalloc.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace hinterland::far_heap {
 
@@ -54,7 +55,7 @@ class InHook {
   ~InHook() { errno = saved_errno_; }
 
  private:
-  InsideRuntime inside_;
+  Uninterrupted inside_;
   int saved_errno_ = errno;
 };
 
@@ -74,7 +75,7 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
   return reinterpret_cast<void*>(result);
 }
 bool hook_commit(ExtentHooks*, void* address, std::size_t, std::size_t offset, std::size_t length, unsigned) {
-  InHook in_hook;
+  // Neither allocates nor takes a lock: a handler that comes meanwhile is as good as at any other time.
   Pager::current()->commit(reinterpret_cast<std::uintptr_t>(address) + offset, length);
   return false;
 }

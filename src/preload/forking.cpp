@@ -3,12 +3,9 @@
 // everything else may lie in it.
 #include "preload/forking.hpp"
 
-#include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 
 #include "base/inside.hpp"
 #include "base/stats.hpp"
@@ -19,14 +16,19 @@
 #include "preload/left_local.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/next.hpp"
-#include "preload/raw.hpp"
 #include "preload/state.hpp"
 #include "preload/threads.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace hinterland::forking {
 namespace {
 
 constinit Next<pid_t()> g_real_fork("_Fork");
+
+long by_libc(void*) {
+  pid_t child = g_real_fork.get()();
+  return child < 0 ? -errno : child;
+}
 
 void lock_all() {
   atfork::lock();
@@ -60,42 +62,28 @@ void after_in_child() {
   threads::after_fork_in_child();
 }
 
-// While the movers stand still nobody fetches a page, so no handler of the program may run: it, or the kernel that
-// writes its frame to a signal stack in far memory, would wait for ever. All signals, libc's own two included.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&kAll), reinterpret_cast<long>(&before_),
-              sizeof kAll);
-  }
-  ~SignalsBlocked() { raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before_), 0, sizeof kAll); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  static constexpr std::uint64_t kAll = ~std::uint64_t{0};  // the kernel's signal set
-  std::uint64_t before_ = 0;
-};
-
 // The fork itself, with far memory right on both sides. Nothing of the program runs in between.
-pid_t fork_far() {
-  SignalsBlocked blocked;
+pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
+  int saved_errno = errno;
+  // While the movers stand still nobody fetches a page, so no handler of the program may run: it, or the kernel that
+  // writes its frame to a signal stack in far memory, would wait for ever. All signals, libc's own two included.
+  SignalsBlocked blocked(SignalsBlocked::kAll);
   InsideRuntime inside;
   lock_all();
-  pager().before_fork();
-  pid_t child = g_real_fork.get()();
-  int saved_errno = errno;
+  long child = pager().before_fork();
+  if (child == 0) child = make(argument);
   if (child == 0)
     after_in_child();
   else
     after_in_parent(child > 0);
-  errno = saved_errno;
-  return child;
+  errno = child < 0 ? static_cast<int>(-child) : saved_errno;
+  return child < 0 ? -1 : static_cast<pid_t>(child);
 }
 
 }  // namespace
 
 pid_t fork_plain() { return fork_far(); }
+pid_t fork_by(MakeChild* make, void* argument) { return fork_far(make, argument); }
 
 pid_t fork_with_handlers() {
   std::size_t mark = atfork::run_prepare();

@@ -1,9 +1,10 @@
-// Ways out of the process that run no exit handlers: the figures are closed first.
+// Ways out of the process that run no exit handlers: the far device is told, and the figures are closed.
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "base/stats.hpp"
+#include "preload/ending.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
 
@@ -15,9 +16,8 @@ namespace {
 
 [[noreturn]] void leave(int status) {
   using namespace hinterland;
-  // A vfork child has its parent's memory, and must not end its parent's figures.
-  bool own = mode() == Mode::far && raw::call(SYS_getpid) == stat_page()->pid;
-  if (own) close_stat_page();
+  bool own = ending::is_own_process();
+  if (own) ending::finish();
 #ifdef HINTERLAND_COVERAGE
   if (own) __gcov_dump();  // forked children and programs that end here would leave no trace in the figures
 #endif

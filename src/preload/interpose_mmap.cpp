@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <cstdarg>
 
-#include "base/inside.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace {
 
@@ -91,14 +91,14 @@ HL_INTERPOSED int munlock(const void* address, std::size_t length) noexcept {
       static_cast<int>(raw::call(SYS_munlock, static_cast<long>(number(address)), static_cast<long>(length))));
 }
 HL_INTERPOSED int mlockall(int flags) noexcept {
-  InsideRuntime inside;
+  Uninterrupted inside;
   // What the kernel would refuse it refuses without us, too.
   bool ours = mode() == Mode::far && t_inside_runtime == 1 && (flags & (MCL_CURRENT | MCL_FUTURE)) != 0 &&
               (flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) == 0;
   return as_status(ours ? pager().lock_all(flags) : static_cast<int>(raw::call(SYS_mlockall, flags)));
 }
 HL_INTERPOSED int munlockall() noexcept {
-  InsideRuntime inside;
+  Uninterrupted inside;
   bool ours = mode() == Mode::far && t_inside_runtime == 1;
   return as_status(ours ? pager().unlock_all() : static_cast<int>(raw::call(SYS_munlockall)));
 }

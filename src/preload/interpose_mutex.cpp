@@ -5,6 +5,7 @@
 
 #include "preload/next.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace {
 
@@ -26,7 +27,7 @@ HL_INTERPOSED int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutex
   static constinit Next<int(pthread_mutex_t*, const pthread_mutexattr_t*)> next("pthread_mutex_init");
   int error = next.get()(mutex, attributes);
   if (error == 0 && serves_program() && is_for_kernel(mutex) && pager().contains(number(mutex))) {
-    InsideRuntime inside;
+    Uninterrupted inside;
     pager().hold(number(mutex), sizeof *mutex);
   }
   return error;
@@ -37,7 +38,7 @@ HL_INTERPOSED int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   bool held = serves_program() && pager().contains(number(mutex)) && is_for_kernel(mutex);
   int error = next.get()(mutex);
   if (error == 0 && held) {
-    InsideRuntime inside;
+    Uninterrupted inside;
     pager().let_go(number(mutex), sizeof *mutex);
   }
   return error;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "base/inside.hpp"
 #include "base/mutex.hpp"
 #include "base/stats.hpp"
 #include "base/units.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace hinterland::left_local {
 namespace {
@@ -39,7 +39,7 @@ std::size_t remove_locked(std::uintptr_t start, std::uintptr_t end) {
 }  // namespace
 
 void add(std::uintptr_t address, std::size_t length) {
-  InsideRuntime inside;
+  Uninterrupted inside;
   LockGuard guard(g_mutex);
   std::uintptr_t end = page_ceil(address + length);
   std::size_t replaced = remove_locked(address, end);
@@ -48,7 +48,7 @@ void add(std::uintptr_t address, std::size_t length) {
 }
 
 void remove(std::uintptr_t address, std::size_t length) {
-  InsideRuntime inside;
+  Uninterrupted inside;
   LockGuard guard(g_mutex);
   if (ranges().empty()) return;
   std::size_t removed = remove_locked(address, page_ceil(address + length));
@@ -58,7 +58,7 @@ void remove(std::uintptr_t address, std::size_t length) {
 void moved(std::uintptr_t from, std::size_t old_length, std::uintptr_t to, std::size_t new_length) {
   bool counted;
   {
-    InsideRuntime inside;
+    Uninterrupted inside;
     LockGuard guard(g_mutex);
     std::size_t removed = remove_locked(from, page_ceil(from + old_length));
     add_gauge(Gauge::left_local_bytes, -static_cast<std::int64_t>(removed));

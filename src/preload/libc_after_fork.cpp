@@ -43,6 +43,7 @@ void find_loader_locks() {
                                     PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
   auto* bytes = static_cast<char*>(global);
   for (std::size_t offset = 0; offset + sizeof fresh <= symbol->st_size; offset += sizeof(void*)) {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): padding too is as the initializer left it
     if (std::memcmp(bytes + offset, fresh, sizeof fresh) != 0) continue;
     g_loader_locks = reinterpret_cast<pthread_mutex_t*>(bytes + offset);
     return;

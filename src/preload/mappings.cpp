@@ -4,12 +4,12 @@
 
 #include <cerrno>
 
-#include "base/inside.hpp"
 #include "base/units.hpp"
 #include "preload/left_local.hpp"
 #include "preload/pieces.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace hinterland::mappings {
 namespace {
@@ -80,14 +80,14 @@ std::intptr_t map_foreign_inside(std::uintptr_t address, std::size_t length, int
 
 std::intptr_t map_inside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
                          off_t offset) {
-  InsideRuntime inside;
+  Uninterrupted inside;
   if (!is_private_anonymous(flags)) return map_foreign_inside(address, length, protection, flags, descriptor, offset);
   return pager().map_at(address, length, protection, flags & ~kKindFlags, (flags & MAP_FIXED_NOREPLACE) != 0);
 }
 
 // The kernel takes MAP_FIXED_NOREPLACE for one of the flags that a file system must know.
 int refuse_validated(std::uintptr_t address, std::size_t length) {
-  InsideRuntime inside;
+  Uninterrupted inside;
   std::intptr_t free = pager().map_at(address, length, PROT_NONE, MAP_NORESERVE, true);
   if (raw::failed(free)) return static_cast<int>(free);
   pager().unmap(address, length);
@@ -139,7 +139,7 @@ std::intptr_t map(std::uintptr_t address, std::size_t length, int protection, in
   bool ours = is_private_anonymous(flags) && (flags & (MAP_32BIT | MAP_STACK)) == 0 && !is_fixed(flags) &&
               length >= kPageSize && !odd_request && !near_hint;
   if (!ours) return map_outside(address, length, protection, flags, descriptor, offset);
-  InsideRuntime inside;
+  Uninterrupted inside;
   return pager().map(page_ceil(length), kPageSize, protection, flags & ~kKindFlags);
 }
 
@@ -147,7 +147,7 @@ int unmap(std::uintptr_t address, std::size_t length) {
   if (!is_plain_range(address, length)) return -EINVAL;
   return for_pieces(edges(), address, page_ceil(length), [](std::uintptr_t at, std::size_t bytes, bool in_window) {
     if (in_window) {
-      InsideRuntime inside;
+      Uninterrupted inside;
       return pager().unmap(at, bytes);
     }
     int result = raw::munmap(at, bytes);
@@ -161,7 +161,7 @@ namespace {
 // Nothing in the window grows by itself: what mprotect(PROT_GROWSDOWN or PROT_GROWSUP) says depends only on whether
 // there is a mapping.
 int protect_growing(std::uintptr_t address, std::size_t length, int protection) {
-  InsideRuntime inside;
+  Uninterrupted inside;
   unsigned char ignored;
   if ((protection & PROT_GROWSUP) != 0) length = kPageSize;
   for (std::uintptr_t at = address, end = address + length; at < end; at += kPageSize)
@@ -182,7 +182,7 @@ int protect(std::uintptr_t address, std::size_t length, int protection) {
   return for_pieces(edges(), address, page_ceil(length),
                     [protection](std::uintptr_t at, std::size_t bytes, bool in_window) {
                       if (!in_window) return raw::mprotect(at, bytes, protection);
-                      InsideRuntime inside;
+                      Uninterrupted inside;
                       return pager().protect(at, bytes, protection);
                     });
 }
@@ -196,7 +196,7 @@ int advise(std::uintptr_t address, std::size_t length, int advice) {
   bool holes = false;  // the kernel goes on after a hole, and says ENOMEM at the end
   int error =
       for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
-        InsideRuntime inside;
+        Uninterrupted inside;
         int result = in_window ? pager().advise(at, bytes, advice) : raw::madvise(at, bytes, advice);
         if (result != -ENOMEM) return result;
         holes = true;
@@ -210,7 +210,7 @@ int core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
   if (!plain || !pager().overlaps(address, length)) return raw::mincore(address, length, vector);
   return for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
     unsigned char* out = vector + ((at - address) >> kPageShift);
-    InsideRuntime inside;
+    Uninterrupted inside;
     return in_window ? pager().core(at, bytes, out) : raw::mincore(at, bytes, out);
   });
 }
@@ -232,7 +232,7 @@ int lock(std::uintptr_t address, std::size_t length, int flags) {
   if ((flags & ~MLOCK_ONFAULT) != 0 || !aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
     return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
   return for_pieces(edges(), start, bytes, [flags](std::uintptr_t at, std::size_t part, bool in_window) {
-    InsideRuntime inside;
+    Uninterrupted inside;
     if (in_window) return pager().lock(at, part, flags);
     return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(at), static_cast<long>(part), flags));
   });
@@ -244,7 +244,7 @@ int unlock(std::uintptr_t address, std::size_t length) {
   if (!aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
     return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(address), static_cast<long>(length)));
   return for_pieces(edges(), start, bytes, [](std::uintptr_t at, std::size_t part, bool in_window) {
-    InsideRuntime inside;
+    Uninterrupted inside;
     if (in_window) return pager().unlock(at, part);
     return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(at), static_cast<long>(part)));
   });
@@ -261,7 +261,7 @@ int sync(std::uintptr_t address, std::size_t length, int flags) {
   bool holes = false;  // the kernel goes on after one
   int error =
       for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
-        InsideRuntime inside;
+        Uninterrupted inside;
         int result =
             in_window
                 ? pager().sync(at, bytes, flags)

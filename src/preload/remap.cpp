@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/inside.hpp"
 #include "base/units.hpp"
 #include "preload/left_local.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -46,7 +46,7 @@ bool is_mapped(std::uintptr_t page) {
 // The target's pages are gone, and the kernel's mapping takes their place.
 std::intptr_t hand_over(std::uintptr_t from, std::size_t old_length, std::size_t new_length, int flags,
                         std::uintptr_t target) {
-  InsideRuntime inside;
+  Uninterrupted inside;
   if (int error = pager().surrender(target, new_length); error < 0) return error;
   std::intptr_t result = raw::mremap(from, old_length, new_length, flags, target);
   if (raw::failed(result)) pager().unmap(target, new_length);
@@ -98,7 +98,7 @@ std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t 
   const bool to_fixed = (flags & MREMAP_FIXED) != 0;
   const bool target_touches = to_fixed && pager().overlaps(new_address, new_length == 0 ? 1 : new_length);
   if (pager().contains(address)) {
-    InsideRuntime inside;
+    Uninterrupted inside;
     if (!to_fixed || target_touches) return pager().remap(address, old_length, new_length, flags, new_address);
     return pager().move_out(address, old_length, new_length, flags, new_address, left_local::add);
   }

@@ -11,6 +11,7 @@
 #include "base/stats.hpp"
 #include "base/suggest.hpp"
 #include "far/device.hpp"
+#include "hint/entry.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "paging/pager.hpp"
@@ -52,7 +53,10 @@ Status start_runtime(const char* program) {
   options.manage_at_once = settings->take_over_at_start;
   options.read_ahead_pages_max = settings->read_ahead_pages;
   options.policy = policy;
-  options.on_managed = far_heap::give_back_promptly;
+  options.on_managed = [] {
+    far_heap::give_back_promptly();
+    hint::begin();
+  };
   options.take_by_move = settings->take != Settings::Take::protect;
   Result<Pager*> pager = Pager::start(options, kernel, std::move(*device));
   if (!pager) return std::unexpected(pager.error());

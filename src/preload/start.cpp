@@ -7,7 +7,9 @@
 #include "base/log.hpp"
 #include "base/stats.hpp"
 #include "preload/crash.hpp"
+#include "preload/ending.hpp"
 #include "preload/far_heap.hpp"
+#include "preload/forking.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/loader_range.hpp"
 #include "preload/raw.hpp"
@@ -64,8 +66,10 @@ void begin(const char* program) {
   g_mode.store(Mode::far);
   threads::start();
   crash::start();
-  atexit(close_stat_page);  // first registered, last to run
-  at_quick_exit(close_stat_page);
+  ending::prepare();
+  forking::prepare();
+  atexit(ending::finish_if_own);  // first registered, last to run
+  at_quick_exit(ending::finish_if_own);
 }
 
 }  // namespace

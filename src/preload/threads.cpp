@@ -123,6 +123,7 @@ void start() {
 }
 
 void after_fork_in_child() { g_count.store(1); }
+bool is_last() { return g_count.load() == 1; }
 
 }  // namespace hinterland::threads
 

@@ -7,5 +7,7 @@ namespace hinterland::threads {
 // In the main thread, after Pager::start().
 void start();
 void after_fork_in_child();
+// Whether the calling thread is the last of the program's.
+bool is_last();
 
 }  // namespace hinterland::threads

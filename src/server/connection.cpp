@@ -26,7 +26,7 @@ Connection::~Connection() {
   write_pages_.clear();
   held_.clear();
   if (attached_) {
-    session_->detach(channel_, leaving_);
+    session_->detach(channel_);
     std::uint64_t one = 1;
     static_cast<void>(!::write(state_.keeper_event, &one, sizeof one));  // full only when it is awake anyway
   }

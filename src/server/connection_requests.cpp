@@ -31,14 +31,15 @@ bool Connection::on_request(const Header& request, std::span<const std::byte> li
   bool opens = type == Type::session_open || type == Type::session_join;
   if (opens != (session_ == nullptr)) return false;
   add(state_.requests, 1);
+  if (leaving_ != (type == Type::leave) && !opens) {
+    leaving_ = !leaving_;
+    leaving_ ? session_->leave(channel_) : session_->stay(channel_);
+  }
   switch (type) {
     case Type::session_open:
     case Type::session_join:
       return on_session(request, list);
     case Type::leave:
-      leaving_ = true;
-      reply(make_reply(request, Code::ok));
-      return true;
     case Type::ping:
       reply(make_reply(request, Code::ok));
       return true;

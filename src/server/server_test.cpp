@@ -101,15 +101,24 @@ class RawClient {
     EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&endpoints->front().address), endpoints->front().length), 0);
     if (joins) join();
   }
+  // A further connection of a session.
+  RawClient(std::uint16_t port, const wire::Token& token, std::uint64_t channel) : RawClient(port, false) {
+    session_.token = token;
+    session_.channel = channel;
+    begin(wire::Type::session_join);
+  }
   ~RawClient() { ::close(fd_); }
+  const wire::Token& token() const { return session_.token; }
   void join() {
-    far::SecretKey none;
-    wire::SessionRequest session{};
     std::random_device random;
-    for (auto& byte : session.token) byte = static_cast<unsigned char>(random());
-    session.channel = 1u;
+    for (auto& byte : session_.token) byte = static_cast<unsigned char>(random());
+    session_.channel = 1u;
+    begin(wire::Type::session_open);
+  }
+  void begin(wire::Type type) {
+    far::SecretKey none;
     wire::ClientHandshake handshake;
-    handshake.start(none, wire::Type::session_open, session);
+    handshake.start(none, type, session_);
     for (wire::Step step = wire::Step::more; step == wire::Step::more;) {
       send(handshake.output());
       handshake.sent(handshake.output().size());
@@ -139,6 +148,7 @@ class RawClient {
   }
 
  private:
+  wire::SessionRequest session_{};
   int fd_ = -1;
 };
 
@@ -203,6 +213,81 @@ TEST(ServerMemory, ComesBackAfterTheGraceWhenAClientVanishes) {
   EXPECT_EQ(server->stats().slabs_used, 1u) << "kept for a while";
   EXPECT_TRUE(within(5'000'000'000, [&] { return server->stats().slabs_used == 0; }));
   EXPECT_EQ(server->stats().sessions, 0u);
+}
+
+// A process names its connections alike in the upper half, and the control connection has 0 in the lower.
+class ServerLeaving : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kFirst = std::uint64_t{7} << 32, kSecond = std::uint64_t{9} << 32;
+  static ServerOptions patient() {
+    ServerOptions options = small_server();
+    options.resume_grace_ns = 4'000'000'000;
+    return options;
+  }
+  ServerLeaving() : server(patient()) {
+    RawClient opens(server->port());
+    token = opens.token();
+    // What opened the session goes in order, and only for itself.
+    EXPECT_EQ(status_of(opens.ask(make_request(wire::Type::slab_allocate, 0, 1))), 0u);
+    open(0, kFirst), open(1, kFirst + 1), open(2, kFirst + 2);
+    EXPECT_EQ(status_of(opens.ask(make_request(wire::Type::leave, 0, 2))), 0u);
+  }
+  void open(std::size_t place, std::uint64_t channel) {
+    clients[place] = std::make_unique<RawClient>(server->port(), token, channel);
+  }
+  void say(std::size_t place, wire::Type type) {
+    EXPECT_EQ(status_of(clients[place]->ask(make_request(type, 0, 3))), 0u);
+  }
+  void close_all() {
+    for (auto& client : clients) client.reset();
+    EXPECT_TRUE(within(1'000'000'000, [&] { return server->stats().connections == 0; }));
+  }
+  bool is_free_at_once() {
+    return within(1'500'000'000, [&] { return server->stats().slabs_used == 0; });
+  }
+  RunningServer server;
+  wire::Token token{};
+  std::array<std::unique_ptr<RawClient>, 4> clients;
+};
+
+TEST_F(ServerLeaving, AProcessThatSaysSoLeavesItsMemoryAtOnce) {
+  say(0, wire::Type::leave);
+  EXPECT_EQ(server->stats().slabs_used, 1u) << "it is still there";
+  close_all();
+  EXPECT_TRUE(is_free_at_once());
+}
+TEST_F(ServerLeaving, TheWordMayComeAfterOtherConnectionsWent) {
+  clients[1].reset(), clients[2].reset();
+  EXPECT_TRUE(within(1'000'000'000, [&] { return server->stats().connections == 1; }));
+  say(0, wire::Type::leave);
+  close_all();
+  EXPECT_TRUE(is_free_at_once());
+}
+TEST_F(ServerLeaving, AConnectionSpeaksOnlyForItself) {
+  say(1, wire::Type::leave);
+  close_all();
+  EXPECT_FALSE(is_free_at_once());
+}
+TEST_F(ServerLeaving, ARequestTakesItBack) {
+  say(0, wire::Type::leave);
+  say(0, wire::Type::ping);
+  close_all();
+  EXPECT_FALSE(is_free_at_once());
+}
+TEST_F(ServerLeaving, AForkedProcessIsNotSpokenFor) {
+  open(3, kSecond);
+  say(0, wire::Type::leave);
+  close_all();
+  EXPECT_FALSE(is_free_at_once()) << "the second may come back";
+}
+TEST_F(ServerLeaving, TheLastOfSeveralProcessesFreesTheMemory) {
+  open(3, kSecond);
+  say(0, wire::Type::leave);
+  for (std::size_t place : {0, 1, 2}) clients[place].reset();
+  EXPECT_FALSE(is_free_at_once());
+  say(3, wire::Type::leave);
+  close_all();
+  EXPECT_TRUE(is_free_at_once());
 }
 
 TEST(ServerMemory, AnAnswerThatGotLostIsRepeatedNotRedone) {

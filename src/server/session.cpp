@@ -74,20 +74,47 @@ Session::Attach Session::attach(std::uint64_t channel, int fd, std::uint32_t con
     return Attach::wait;
   }
   if (connected_ >= connections_max) return Attach::too_many;
-  if (members_.size() >= kMembersMax) std::erase_if(members_, [](const auto& each) { return each.second.fd < 0; });
-  members_[channel].fd = fd;
+  if (members_.size() >= kMembersMax) forget_the_gone_locked();
+  Member& member = members_[channel];
+  member.fd = fd;
+  member.left = false;
   ++connected_;
   empty_since_ns_ = 0;
-  left_ = false;
   return Attach::done;
 }
 
-void Session::detach(std::uint64_t channel, bool for_good) {
+void Session::forget_the_gone_locked() {
+  std::erase_if(members_, [this](const auto& each) {
+    const Member& member = each.second;
+    if (member.fd < 0 && !member.left) silent_since_ns_ = std::max(silent_since_ns_, member.gone_ns);
+    return member.fd < 0;
+  });
+}
+
+void Session::detach(std::uint64_t channel) {
   LockGuard lock(mutex_);
-  members_[channel].fd = -1;
-  if (--connected_ > 0) return;
-  left_ = for_good;
-  empty_since_ns_ = now_ns();
+  Member& member = members_[channel];
+  member.fd = -1;
+  member.gone_ns = now_ns();
+  if (--connected_ == 0) empty_since_ns_ = member.gone_ns;
+}
+
+void Session::set_left(std::uint64_t channel, bool left) {
+  LockGuard lock(mutex_);
+  for (auto& [name, member] : members_) {
+    bool meant = far::wire::is_control(channel) ? far::wire::same_process(name, channel) : name == channel;
+    if (meant) member.left = left;
+  }
+}
+
+// When a session without connections may be ended: at once if all of its connections went with a word, else when
+// those that did not have had their time to come back.
+std::uint64_t Session::deserted_at_locked(std::uint64_t grace_ns) const {
+  if (members_.empty()) return empty_since_ns_ + grace_ns;
+  std::uint64_t silent_since = silent_since_ns_;
+  for (const auto& [name, member] : members_)
+    if (!member.left) silent_since = std::max(silent_since, member.gone_ns);
+  return std::max(empty_since_ns_, silent_since != 0 ? silent_since + grace_ns : 0);
 }
 
 std::shared_ptr<Session> SessionTable::open(const far::wire::Token& token, Code* code) {
@@ -119,7 +146,7 @@ std::uint64_t SessionTable::end_deserted(std::uint64_t now, std::uint64_t grace_
     std::uint64_t end = 0;
     {
       LockGuard session_lock(session.mutex_);
-      if (session.empty_since_ns_ != 0) end = session.empty_since_ns_ + (session.left_ ? 0 : grace_ns);
+      if (session.empty_since_ns_ != 0) end = session.deserted_at_locked(grace_ns);
       session.ended_ = end != 0 && end <= now;
     }
     if (end != 0 && end <= now) {

@@ -61,16 +61,24 @@ class Session {
   // gone soon, ask again. `fd` must stay open until detach().
   enum class Attach : std::uint8_t { done, wait, too_many, ended };
   Attach attach(std::uint64_t channel, int fd, std::uint32_t connections_max);
-  // `for_good`: the client said that it leaves, so nobody will come back.
-  void detach(std::uint64_t channel, bool for_good);
+  void detach(std::uint64_t channel);
+  // The client said on this connection that it leaves, and so nobody will come back: on the control connection for
+  // all connections of that process (also those that have just gone), on another for that one. stay() takes it back.
+  void leave(std::uint64_t channel) { set_left(channel, true); }
+  void stay(std::uint64_t channel) { set_left(channel, false); }
 
  private:
   friend class SessionTable;
   struct Member {
     int fd = -1;                // -1: not connected now
+    bool left = false;          // said that it will not come back
+    std::uint64_t gone_ns = 0;  // when it went
     std::uint64_t last_id = 0;  // of the last change_slabs
     far::wire::Header last_reply{};
   };
+  void set_left(std::uint64_t channel, bool left);
+  void forget_the_gone_locked();
+  std::uint64_t deserted_at_locked(std::uint64_t grace_ns) const;
   far::wire::Header allocate_locked(const far::wire::Header& request);
   far::wire::Header release_locked(const far::wire::Header& request);
 
@@ -83,9 +91,9 @@ class Session {
   // Guarded by mutex_:
   std::map<std::uint64_t, Member> members_;
   std::uint32_t connected_ = 0;
-  bool left_ = false;                 // the last to go said so
-  bool ended_ = false;                // taken off the table: nobody may attach any more
-  std::uint64_t empty_since_ns_ = 0;  // 0: connected
+  bool ended_ = false;                 // taken off the table: nobody may attach any more
+  std::uint64_t empty_since_ns_ = 0;   // 0: connected
+  std::uint64_t silent_since_ns_ = 0;  // when the last of those that are forgotten went without a word; 0: none
 };
 
 class SessionTable {

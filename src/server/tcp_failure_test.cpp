@@ -212,6 +212,28 @@ class Proxy {
   std::thread thread_;
 };
 
+// An exec that failed, or exit handlers that still use far memory.
+TEST(TcpFailure, WorksOnAfterItSaidThatItLeaves) {
+  RunningServer server(small_server());
+  Proxy proxy(server->port());
+  Setting setting(proxy.port(), 2'000'000'000);
+  for (int round = 0; round < 3; ++round) {
+    setting.device->leave();
+    EXPECT_EQ(setting.read(), std::vector<int>(setting.pages.size(), 0));
+    auto slab = setting.device->allocate_slab();
+    ASSERT_TRUE(slab) << slab.error().what();
+    setting.device->leave();
+    setting.device->stay();
+    setting.device->release_slab(*slab);
+  }
+  EXPECT_EQ(static_cast<far::TcpDevice&>(*setting.device).reconnects(), 0u)
+      << "replies that nobody waited for were taken for others";
+  setting.device->leave();
+  setting.device->stay();
+  proxy.cut_after(1);  // all connections: the server must wait for them to come back
+  EXPECT_EQ(setting.read(), std::vector<int>(setting.pages.size(), 0));
+}
+
 TEST(TcpFailure, AConnectionThatIsCutIsResumed) {
   RunningServer server(small_server());
   Proxy proxy(server->port());

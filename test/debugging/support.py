@@ -35,6 +35,16 @@ class DebuggingTest(unittest.TestCase):
         return subprocess.run([HINTERLAND, *words], env=self.environment, capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=timeout, check=False, cwd=self.folder)
 
+    def need_gdb_calls(self):
+        """Skips where gdb cannot call a function in any program: gdb 13 on processors with AMX."""
+        plain = subprocess.Popen(["sleep", "100"])
+        try:
+            if "= 4711" not in self.gdb(f"attach {plain.pid}", "print (int) abs(-4711)"):
+                self.skipTest("this gdb cannot call functions on this processor, whatever the program")
+        finally:
+            plain.kill()
+            plain.wait()
+
     def gdb(self, *commands, arguments=(), timeout=100):
         if shutil.which("gdb") is None:
             self.skipTest("gdb is not installed")

@@ -44,6 +44,7 @@ class FromOutside(DebuggingTest):
         self.assertEqual(subject.ask("c"), f"wrong {len(poked)}")
 
     def test_gdb_attached(self):
+        self.need_gdb_calls()
         subject = Subject(self)
         text = self.gdb(f"attach {subject.pid}", f"source {GDB_SCRIPT}", "far print g_nodes[10].value",
                         "far print g_nodes[4000].value", "far print g_nodes->next->next->next->value",

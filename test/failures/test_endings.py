@@ -46,6 +46,44 @@ class Endings(FailureTest):
                 continue
         return found
 
+    def assert_free_soon(self, server, used, what):
+        """Far less than the grace: the client said that it goes."""
+        start = time.monotonic()
+        self.wait_until(f"the server's memory free after {what}", lambda: resident_anonymous(server.pid) < used + MIB, 3)
+        record(f"{what}, at a server", "its memory free", time.monotonic() - start)
+
+    def test_a_server_frees_at_once_what_a_client_leaves_in_order(self):
+        server = Server(self)
+        used = resident_anonymous(server.pid)
+        for how in ("exit", "_exit", "quick_exit", "exec"):
+            with self.subTest(how):
+                puppet = self.stormy(server.url)
+                self.assertGreater(resident_anonymous(server.pid), used + 4 * MIB)
+                if how == "exec":
+                    self.assertEqual(puppet.do("calm").split()[0], "calm")
+                    self.assertEqual(puppet.do("exec"), "ready")
+                else:
+                    puppet.tell(f"end {how}")
+                    puppet.process.wait(5)
+                self.assert_free_soon(server, used, how)
+                puppet.finish()
+
+    def test_a_child_keeps_what_it_shares_with_a_parent_that_left(self):
+        server = Server(self)
+        used = resident_anonymous(server.pid)
+        puppet = Puppet(self, far=server.url)
+        self.assertEqual(puppet.do(f"fill {PAGES}"), f"filled {PAGES}")
+        self.assertEqual(puppet.do("leave"), "child right 1")
+        self.assertEqual(puppet.process.wait(5), 5)
+        time.sleep(0.5)
+        self.assertGreater(resident_anonymous(server.pid), used + 4 * MIB)
+        self.assertEqual(puppet.do(f"check 0 {PAGES}"), f"right {PAGES}")
+        self.assertEqual(puppet.do(f"rewrite 0 {PAGES}"), f"rewritten {PAGES}")
+        self.assertEqual(puppet.do(f"check 0 {PAGES}"), f"right {PAGES}")
+        puppet.tell("end _exit")
+        self.assertIsNone(puppet.answer())
+        self.assert_free_soon(server, used, "parent and child exit")
+
     def test_nothing_is_left(self):
         before = set(os.listdir("/dev/shm"))
         server = Server(self)

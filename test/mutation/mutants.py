@@ -93,4 +93,12 @@ MUTANTS = [
      "InsideRuntime inside; note_runtime_thread();", "note_runtime_thread();"),
     ("I6", "the handler keeps its lock while it sleeps", "fault_handler.cpp",
      "if (fetcher_->in_flight() == 0) working_.unlock();", "if (fetcher_->in_flight() == 99) working_.unlock();"),
+    ("I3", "a hint clears the protection and leaves the page clean", "hints.cpp",
+     "core_.unlock(page, word.resident_dirty().with_often_written(true));",
+     "core_.unlock(page, word.with_often_written(true));"),
+    ("I5", "what a hint fetches is not counted", "hints.cpp",
+     "core_.budget.add(run.count);", ""),
+    ("I5", "a hint makes no room", "hints.cpp", "make_room(run.count, direct);", ""),
+    ("", "a hint goes before its pages are there", "hints.cpp",
+     "while (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0)", "while (false)"),
 ]

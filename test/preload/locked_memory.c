@@ -71,6 +71,19 @@ int main(void) {
     for (size_t at = 0; at < size; ++at) CHECK(block[at] == 0);
     free(block);
   }
+  // Freed by the heap while it is locked, and given out again for zeros.
+  for (int round = 0; round < 30; ++round) {
+    enum { kBlocks = 16, kBlockBytes = 300000 };
+    unsigned char* blocks[kBlocks];
+    for (int i = 0; i < kBlocks; ++i) memset(blocks[i] = malloc(kBlockBytes), 0x5a, kBlockBytes);
+    for (int i = 0; i < kBlocks; ++i) free(blocks[i]);
+    usleep(5000);
+    for (int i = 0; i < kBlocks; ++i) {
+      blocks[i] = calloc(1, kBlockBytes);
+      for (size_t at = 0; at < kBlockBytes; ++at) CHECK(blocks[i][at] == 0);
+    }
+    for (int i = 0; i < kBlocks; ++i) free(blocks[i]);
+  }
   printf("later %d\n", resident(later, kLocked));
   printf("munlockall %d\n", munlockall());
   use_memory();

@@ -38,7 +38,7 @@ def _script(*parts):
 def churn(device, minutes):
     def command(context):
         return [_script("programs", "under.py"), "--hinterland", context.hinterland, "--far", device, "--local", "16M",
-                "--space", "2G", "--timeout", context.seconds + 300, "--",
+                "--space", "8G", "--timeout", context.seconds + 300, "--",
                 os.path.join(context.build, "test", "churn"), "--total", "1G", "--threads", 8, "--seconds",
                 context.seconds]
     return Job("churn-" + device.rstrip(":"), minutes, f"every byte shadowed: 1 GiB through 16 MiB over {device}",

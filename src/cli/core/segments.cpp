@@ -35,21 +35,45 @@ Take take_of(PageWord word) {
   }
 }
 
-// The pages of one chunk, or a part of it: [first, last) in the window.
-void append_chunk(std::vector<Piece>& pieces, const RuntimeView& view, const ProcessMemory& memory,
-                  std::uint64_t first, std::uint64_t last) {
-  std::array<std::uint64_t, PageTable::kChunkPages> words;
-  std::array<std::uint8_t, PageTable::kChunkPages> marks;
-  std::size_t pages = last - first;
-  std::uint64_t at = view.window_base + (first << kPageShift);
-  bool known = memory.read_resident(view.page_words + first * sizeof words[0], words.data(),
-                                    pages * sizeof words[0]) == pages * sizeof words[0] &&
-               memory.read_resident(view.page_marks + first, marks.data(), pages) == pages;
-  for (std::size_t i = 0; i < pages; ++i, at += kPageSize) {
-    bool wanted = known && (marks[i] & PageMarks::kNotDumped) == 0;
-    append(pieces, at, at + kPageSize, wanted ? take_of(PageWord(words[i])) : Take::absent);
+// Reads page words and marks out of the other process's tables (paging/page_table.hpp), a chunk at a time.
+class TableReader {
+ public:
+  static constexpr std::uint32_t kPages = PageTable::kChunkPages, kGroupPages = PageTable::kGroupPages;
+
+  TableReader(const RuntimeView& view, const ProcessMemory& memory) : view_(view), memory_(memory) {}
+
+  // Of the chunk that holds page `first`; false when the tables cannot be read.
+  bool read(std::uint64_t first) {
+    first_ = first / kPages * kPages;
+    std::array<std::uint32_t, kPages / kGroupPages> places;
+    if (!read_array(view_.page_directory + first_ / kGroupPages * sizeof places[0], places.data(), places.size()) ||
+        !read_array(view_.page_marks + first_, marks_.data(), marks_.size()))
+      return false;
+    for (std::size_t group = 0; group < places.size(); ++group) {
+      std::uint64_t* words = words_.data() + group * kGroupPages;
+      if (!read_array(view_.page_words + std::uint64_t{places[group]} * kGroupPages * sizeof *words, words,
+                      kGroupPages))
+        return false;
+    }
+    return true;
   }
-}
+  Take take(std::uint64_t page) const {
+    if ((marks_[page - first_] & PageMarks::kNotDumped) != 0) return Take::absent;
+    return take_of(PageWord(words_[page - first_]));
+  }
+
+ private:
+  template <typename Item>
+  bool read_array(std::uint64_t address, Item* out, std::size_t count) const {
+    return memory_.read_resident(address, out, count * sizeof(Item)) == count * sizeof(Item);
+  }
+
+  const RuntimeView& view_;
+  const ProcessMemory& memory_;
+  std::uint64_t first_ = 0;
+  std::array<std::uint64_t, kPages> words_;
+  std::array<std::uint8_t, kPages> marks_;
+};
 
 // A part of the window: each page's word says where it is.
 std::vector<Piece> paged_pieces(const Mapping& mapping, const RuntimeView& view, const ProcessMemory& memory) {
@@ -60,13 +84,15 @@ std::vector<Piece> paged_pieces(const Mapping& mapping, const RuntimeView& view,
   std::vector<std::uint8_t> used((last + kChunk - 1) / kChunk - first / kChunk);
   if (memory.read_resident(view.page_chunks + first / kChunk, used.data(), used.size()) != used.size())
     return {{mapping.start, mapping.end, Take::absent}};
+  TableReader tables(view, memory);
   for (std::uint64_t at = first; at < last;) {
     std::uint64_t end = std::min((at / kChunk + 1) * kChunk, last);
-    if (used[at / kChunk - first / kChunk] != 0)
-      append_chunk(pieces, view, memory, at, end);
-    else
-      append(pieces, view.window_base + (at << kPageShift), view.window_base + (end << kPageShift), Take::zeros);
-    at = end;
+    bool touched = used[at / kChunk - first / kChunk] != 0;
+    bool known = !touched || tables.read(at);
+    for (; at < end; ++at) {
+      std::uint64_t address = view.window_base + (at << kPageShift);
+      append(pieces, address, address + kPageSize, !known ? Take::absent : touched ? tables.take(at) : Take::zeros);
+    }
   }
   return pieces;
 }
@@ -95,6 +121,7 @@ RuntimeView RuntimeView::of(const StatPage& page) {
   view.window_base = page.inside.window_base;
   view.window_bytes = page.inside.window_bytes;
   view.page_words = page.inside.page_words;
+  view.page_directory = page.inside.page_directory;
   view.page_chunks = page.inside.page_chunks;
   view.page_marks = page.inside.page_marks;
   view.inside_offset = page.inside.inside_offset;

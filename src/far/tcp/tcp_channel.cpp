@@ -1,7 +1,6 @@
 #include "far/tcp/tcp_channel.hpp"
 
 #include <poll.h>
-#include <sodium.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@ namespace hinterland::far {
 
 TcpChannel::TcpChannel(TcpDevice& device)
     : device_(device), spill_(std::make_unique_for_overwrite<std::byte[]>(kSpillBytes)) {
-  randombytes_buf(&channel_, sizeof channel_);
+  channel_ = device.next_channel_name();
 }
 
 TcpChannel::~TcpChannel() {

@@ -44,6 +44,12 @@ int receive_all(int fd, std::span<std::byte> bytes, std::uint64_t deadline_ns) {
   return 0;
 }
 
+// tell() does not wait for these.
+bool is_reply_to_tell(const wire::Header& reply) {
+  wire::Type type{static_cast<std::uint16_t>(reply.type & ~wire::kReplyBit)};
+  return type == wire::Type::leave || type == wire::Type::ping;
+}
+
 const char* reason(int error) {
   if (error == ETIMEDOUT) return "does not answer";
   if (error == EPROTO) return "sends garbage";
@@ -57,9 +63,11 @@ int TcpDevice::exchange_locked(const wire::Header& request, std::span<const std:
   int fd = control_.descriptor();
   if (int result = send_all(fd, wire::bytes_of(request), deadline_ns); result != 0) return result;
   if (int result = send_all(fd, body, deadline_ns); result != 0) return result;
-  std::array<std::byte, sizeof(wire::Header)> bytes;
-  if (int result = receive_all(fd, bytes, deadline_ns); result != 0) return result;
-  if (wire::parse_reply(bytes, reply) != wire::Fault::none) return -EPROTO;
+  do {
+    std::array<std::byte, sizeof(wire::Header)> bytes;
+    if (int result = receive_all(fd, bytes, deadline_ns); result != 0) return result;
+    if (wire::parse_reply(bytes, reply) != wire::Fault::none) return -EPROTO;
+  } while (reply->id != request.id && is_reply_to_tell(*reply) && now_ns() < deadline_ns);
   if (reply->id != request.id || reply->type != (request.type | wire::kReplyBit)) return -EPROTO;
   if (reply->count != request.count) return -EPROTO;
   return 0;

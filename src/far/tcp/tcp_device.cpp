@@ -1,10 +1,12 @@
 #include "far/tcp/tcp_device.hpp"
 
 #include <sodium.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -17,10 +19,10 @@ namespace {
 // 16 TiB: the window's limit (base/units.hpp); bounds the checksum table whatever a server claims to have.
 constexpr std::uint32_t kSlabsMax = static_cast<std::uint32_t>((std::uint64_t{16} << 40) / kSlabBytes);
 
-std::uint64_t random_name() {
-  std::uint64_t name;
+std::uint64_t random_process_name() {
+  std::uint32_t name;
   randombytes_buf(&name, sizeof name);
-  return name;
+  return std::uint64_t{name} << 32;
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ Result<std::unique_ptr<TcpDevice>> TcpDevice::open(const std::string& host, std:
 
 Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
   randombytes_buf(token_.data(), token_.size());
-  control_channel_ = random_name();
+  control_channel_ = random_process_name();
   channels_.reserve(64);
   std::uint64_t deadline = now_ns() + timeout_ns_;
   for (const Endpoint& endpoint : endpoints) {
@@ -83,13 +85,35 @@ int TcpDevice::connect(Link& link, wire::Type session, std::uint64_t channel) {
   return result;
 }
 
-TcpDevice::~TcpDevice() {
-  LockGuard lock(control_mutex_);
-  if (!control_.ready()) return;
-  // Told of the end, the server frees the memory at once instead of waiting for us to come back.
-  wire::Header leave = wire::make_request(wire::Type::leave, 0, next_id_++);
-  iovec part{&leave, sizeof leave};
-  send_some(control_.descriptor(), {&part, 1});
+// Told of the end, the server frees the memory at once instead of waiting for us to come back.
+TcpDevice::~TcpDevice() { tell(wire::Type::leave, 10); }
+
+void TcpDevice::leave() {
+  if (tell(wire::Type::leave, 10)) said_leave_.store(true);
+}
+
+// Worth a longer wait: were all connections cut from now on, the server would not wait for us to come back.
+void TcpDevice::stay() {
+  if (said_leave_.exchange(false)) tell(wire::Type::ping, 10'000);
+}
+
+// Without waiting for the reply, which the next exchange passes over. False when the connection could not be had in
+// this time: a thread waits for a silent server, or is stopped in the middle of a request, and we are in its handler.
+bool TcpDevice::tell(wire::Type type, int milliseconds) {
+  while (!control_mutex_.try_lock()) {
+    if (--milliseconds < 0) return false;
+    timespec nap{0, 1'000'000};
+    ::nanosleep(&nap, nullptr);
+  }
+  bool ready = lost() == 0 && control_.ready();
+  if (ready) {
+    wire::Header header = wire::make_request(type, 0, next_id_++);
+    iovec part{&header, sizeof header};
+    std::int64_t sent = send_some(control_.descriptor(), {&part, 1});
+    if (sent > 0 && sent < static_cast<std::int64_t>(sizeof header)) control_.drop();  // half a frame helps nobody
+  }
+  control_mutex_.unlock();
+  return ready;
 }
 
 DeviceUsage TcpDevice::usage() const {
@@ -210,10 +234,8 @@ Status TcpDevice::after_fork_in_child() {
   descriptors_.clear();
   // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.
   int inherited = control_.release();
-  control_channel_ = random_name();
-  int result = 0;
-  if (lost() == 0 && (result = connect(control_, wire::Type::session_join, control_channel_)) == 0)
-    result = control_.drive_until(now_ns() + timeout_ns_);
+  control_channel_ = random_process_name();
+  int result = lost() == 0 ? join_again(now_ns() + timeout_ns_) : 0;
   if (inherited >= 0) ::close(inherited);
   for (TcpChannel* channel : channels_) channel->abandon_after_fork();
   channels_.clear();
@@ -221,6 +243,19 @@ Status TcpDevice::after_fork_in_child() {
   // Its pages are lost to the child; what is local is not.
   lose(control_.failure());
   return {};
+}
+
+// A server that is short of places, or a child that was not scheduled for so long that its introduction came too
+// late, is no reason to lose the child's memory: it tries until the deadline. 0 or -errno.
+int TcpDevice::join_again(std::uint64_t deadline_ns) {
+  for (;;) {
+    int result = connect(control_, wire::Type::session_join, control_channel_);
+    if (result == 0) result = control_.drive_until(deadline_ns);
+    if (result != -ECONNRESET && result != -EPIPE) return result;
+    timespec pause{0, 20'000'000};
+    if (now_ns() + 20'000'000 >= deadline_ns) return result;
+    nanosleep(&pause, nullptr);
+  }
 }
 
 }  // namespace hinterland::far

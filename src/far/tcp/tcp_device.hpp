@@ -53,11 +53,17 @@ class TcpDevice final : public Device {
   void discard(std::span<const FarPage> pages) override;
   Result<std::unique_ptr<Channel>> open_channel() override;
   Status after_fork_in_child() override;
+  void leave() override;
+  void stay() override;
   int lost() const override { return lost_.load(std::memory_order_relaxed); }
   std::size_t descriptors(int* out, std::size_t max) const override { return descriptors_.list(out, max); }
 
   // --- for channels -------------------------------------------------------------------------------------------
   SharedPages& pages() { return pages_; }
+  // For a channel's connection, over its reconnects. Never 0 in the lower half, which is the control connection.
+  std::uint64_t next_channel_name() {
+    return control_channel_ | (channels_named_.fetch_add(1, std::memory_order_relaxed) + 1);
+  }
   std::uint64_t timeout_ns() const { return timeout_ns_; }
   int connect(Link& link, wire::Type session, std::uint64_t channel);  // starts; 0 or -errno
   // Gives the device up: the first call says why in the log. Thread-safe.
@@ -74,11 +80,13 @@ class TcpDevice final : public Device {
   std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
 
  private:
+  int join_again(std::uint64_t deadline_ns);
   static constexpr std::size_t kDiscardsMax = 512;
   TcpDevice(SecretKey key, const DeviceSettings& settings) : key_(std::move(key)), timeout_ns_(settings.timeout_ns) {}
   Status open_session(const std::vector<Endpoint>& endpoints);
   Error describe(const wire::HandshakeFailure& failure) const;
   // One request and its reply over the control connection, with one retry. The reply, or an errno (device lost).
+  bool tell(wire::Type type, int milliseconds);
   std::expected<wire::Header, int> call_locked(wire::Header request, std::span<const std::byte> body);
   int exchange_locked(const wire::Header& request, std::span<const std::byte> body, wire::Header* reply,
                       std::uint64_t deadline_ns);
@@ -93,13 +101,15 @@ class TcpDevice final : public Device {
   SharedPages pages_;
   std::atomic<int> lost_{0};                  // relaxed: readers need only the value
   std::atomic<std::uint64_t> reconnects_{0};  // relaxed: a figure
+  std::atomic<std::uint32_t> channels_named_{0};
+  std::atomic<bool> said_leave_{false};
 
   DescriptorSet descriptors_;  // of all connections and channels
 
   mutable Mutex control_mutex_;
   // Guarded by control_mutex_:
   Link control_;
-  std::uint64_t control_channel_ = 0;
+  std::uint64_t control_channel_ = 0;  // and in its upper half the name of this process in the session
   std::uint64_t next_id_ = 1;
   std::array<FarPage, kDiscardsMax> discards_{};  // told to discard(), not yet to the server
   std::size_t discards_used_ = 0;

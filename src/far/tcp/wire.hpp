@@ -112,6 +112,12 @@ struct SessionRequest {
 };
 static_assert(sizeof(SessionRequest) == 24 && offsetof(SessionRequest, channel) == 16);
 
+// The upper half of a channel's name is random and names the process, the lower one its connection. 0 there is the
+// control connection: what leaves on it is the process, on another only that connection. A request after `leave` on
+// the same connection takes it back. The server keeps a session for those that went without `leave`.
+constexpr bool is_control(std::uint64_t channel) { return static_cast<std::uint32_t>(channel) == 0; }
+constexpr bool same_process(std::uint64_t one, std::uint64_t other) { return one >> 32 == other >> 32; }
+
 struct SessionReply {
   Le<std::uint32_t> slabs_max;   // slab numbers of this session are below this
   Le<std::uint32_t> slab_pages;  // kSlabPages of the server

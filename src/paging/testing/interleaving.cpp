@@ -271,8 +271,10 @@ std::uint64_t Interleaving::look(std::uint32_t page, std::size_t word) {
 std::uint64_t Interleaving::name_of(const void* cell) {
   Core& core = machine_->core();
   auto at = reinterpret_cast<std::uintptr_t>(cell);
-  auto words = reinterpret_cast<std::uintptr_t>(&core.pages[{0}]);
-  if (at - words < window_pages_ * sizeof(PageCell)) return (at - words) / sizeof(PageCell);
+  std::uintptr_t cell_number = (at - core.pages.words_address()) / sizeof(PageCell);
+  if (cell_number < PageTable::kSharedCells) return kNobodysCell;
+  std::uintptr_t dense = cell_number - PageTable::kSharedCells;
+  if (dense < core.pages.dense_count()) return core.pages.page_of(static_cast<std::uint32_t>(dense)).value;
   return at - reinterpret_cast<std::uintptr_t>(&core.frames[0]);
 }
 
@@ -359,7 +361,7 @@ std::uint64_t Interleaving::state() const {
   }
   for (std::uint32_t index = 0; index < core.frames.capacity(); ++index) {
     Frame& frame = core.frames[index];
-    hash = mix(mix(hash, static_cast<std::uint64_t>(frame.state.peek())), frame.page.value);
+    hash = mix(mix(hash, static_cast<std::uint64_t>(frame.state.peek())), frame.page.load().value);
     if (frame.state.peek() == FrameState::parked) bytes(machine_->device()->peek(frame.far));
     flags(core.frames.address_of(index));
   }

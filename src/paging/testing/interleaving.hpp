@@ -94,10 +94,14 @@ class Interleaving final : public Scheduler::Listener {
   // --- Scheduler::Listener
   void word_changed(const void* cell, std::uint64_t before, std::uint64_t after) override;
   std::uint64_t name_of(const void* cell) override;
-  bool held_by_mover(const void* cell) override { return kernel_->holder(name_of(cell)) == scheduler_.current(); }
+  bool held_by_mover(const void* cell) override {
+    std::uint64_t name = name_of(cell);
+    return name < window_pages_ && kernel_->holder(name) == scheduler_.current();
+  }
   void stepped() override;
 
  private:
+  static constexpr std::uint64_t kNobodysCell = UINT64_MAX;  // of pages that were never used
   struct Range {
     std::uint32_t first, count;
   };

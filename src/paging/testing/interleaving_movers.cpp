@@ -23,6 +23,8 @@ void Interleaving::add_random(std::vector<MoverKind> kinds, std::uint64_t operat
   scheduler_.add("thread " + std::to_string(who), [this, kinds = std::move(kinds), operations, seed, who] {
     std::mt19937_64 random(seed);
     for (std::uint64_t i = 0; i < operations && wrong_.empty(); ++i) {
+      scheduler_
+          .spins_no_more();  // an evictor that finds the same page busy each time it is called does not wait for it
       MoverKind kind = kinds[random() % kinds.size()];
       auto page = static_cast<std::uint32_t>(random() % options_.pages);
       bool access = kind == MoverKind::read || kind == MoverKind::write;
@@ -152,6 +154,7 @@ void Interleaving::clearing(Range range, Call&& call) {
   InsideRuntime inside;
   std::uint32_t end = range.first + range.count;
   std::vector<std::uint64_t> began;
+  began.reserve(range.count);
   for (std::uint32_t page = range.first; page < end; ++page) began.push_back(ghost_.begin(page));
   call();
   for (std::uint32_t page = range.first; page < end; ++page) ghost_.end_clearing(page, began[page - range.first]);
@@ -177,6 +180,7 @@ void Interleaving::remap(bool keep_old) {
   ++mapping_calls_;
   Ghost before = ghost_;
   std::vector<std::uint64_t> began;
+  began.reserve(options_.pages);
   for (std::uint32_t page = 0; page < options_.pages; ++page) began.push_back(ghost_.begin(page));
   std::uintptr_t length = bytes_of_pages(options_.pages), base = machine_->address_of(0);
   std::uintptr_t target = data_ == base ? machine_->address_of(window_pages_ / 2) : base;

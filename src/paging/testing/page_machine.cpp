@@ -53,8 +53,9 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
   core.second_chance.enabled = true;
   HL_CHECK(core.pages.create(options.window_pages).has_value());
   HL_CHECK(core.forecast.create(options.window_pages).has_value());
+  HL_CHECK(core.hint_map.create(options.window_pages).has_value());
   HL_CHECK(core.frames.create(options.frames).has_value());
-  HL_CHECK(core.policy.create(options.policy, options.window_pages).has_value());
+  HL_CHECK(core.policy.create(options.policy, core.pages).has_value());
   auto space = far::Space::create(*core.device, 4 * bytes);
   HL_CHECK(space.has_value());
   core.space = std::move(*space);
@@ -133,6 +134,12 @@ void PageMachine::write(std::uint32_t page, bool zeros) {
   std::size_t offset = below(kPageSize / 8) * sizeof word;
   std::memcpy(&shadow.bytes[offset], &word, sizeof word);
   kernel_.store(address_of(page) + offset, &word, sizeof word);
+}
+
+void PageMachine::hint(const Hint& hint) {
+  pager_->hint(hint);
+  for (std::uint32_t page = 0; page < options_.window_pages; ++page)
+    if (core().pages[{page}].load().busy()) return fail("a hint left a page busy", page);
 }
 
 void PageMachine::adopt_all() {

@@ -61,6 +61,7 @@ class PageMachine {
   void remap(std::uint32_t first, std::uint32_t count, std::uint32_t new_count);
   void read(std::uint32_t page);
   void write(std::uint32_t page, bool zeros = false);
+  void hint(const Hint& hint);  // and nothing is on its way when it returns
   // Brings the page; false when it is lost. Every fault must end in a wake-up.
   bool touch(std::uint32_t page, bool write);
   void serve(const FaultMessage& message);
@@ -100,6 +101,7 @@ class PageMachine {
 
   // Kinds of steps.
   void step_access();
+  void step_hint();
   void step_stream();
   void step_evict();
   void step_mappings();

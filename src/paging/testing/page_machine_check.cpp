@@ -18,6 +18,12 @@ bool all_zero(const std::array<std::byte, kPageSize>& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
+// What the hint map may say of the page at most.
+std::uint8_t map_of(PageWord word) {
+  if (word.state() != PageState::resident) return 0;
+  return word.dirty() ? HintMap::kThere | HintMap::kWritable : HintMap::kThere;
+}
+
 }  // namespace
 
 std::string PageMachine::check_invariants(std::uint32_t sample) {
@@ -43,6 +49,8 @@ std::string PageMachine::check_word(std::uint32_t page, Tally* tally) {
   if (word.discardable() && word.state() != PageState::resident) return wrong("discardable, but not resident");
   if (flags.present != (word.state() == PageState::resident)) return wrong("resident <=> present");
   if (flags.poisoned != (word.state() == PageState::lost)) return wrong("I4: lost <=> poisoned");
+  if (core().hint_map.active() && core().hint_map.of({page}) > map_of(word))
+    return wrong("the hint map promises more");
   if (word.has_far()) ++tally->far;
   switch (word.state()) {
     case PageState::untouched:
@@ -55,7 +63,8 @@ std::string PageMachine::check_word(std::uint32_t page, Tally* tally) {
       Frame& frame = core().frames[word.frame()];
       ++tally->parked;
       ++tally->far;
-      return frame.state.load() == FrameState::parked && frame.page.value == page ? "" : wrong("parked, not there");
+      return frame.state.load() == FrameState::parked && frame.page.load().value == page ? ""
+                                                                                         : wrong("parked, not there");
     }
     case PageState::far:
       return word.has_far() ? "" : wrong("far, but nowhere");

@@ -26,6 +26,7 @@ void PageMachine::random_step() {
   static constexpr std::array kKinds = {
       Kind{400, "access", &PageMachine::step_access},
       Kind{40, "stream", &PageMachine::step_stream},
+      Kind{60, "hint", &PageMachine::step_hint},
       Kind{120, "evict", &PageMachine::step_evict},
       Kind{12, "mappings", &PageMachine::step_mappings},
       Kind{25, "protect", &PageMachine::step_protect},
@@ -72,6 +73,27 @@ void PageMachine::step_stream() {
     else
       read(page);
   }
+}
+
+// Hints of every kind, good and bad: the program is not held to what it says.
+void PageMachine::step_hint() {
+  Hint wanted{.address = address_of(any_page()) + below(kPageSize)};
+  switch (below(8)) {
+    case 0:
+      wanted.address = random_();  // anywhere
+      break;
+    case 1:
+      wanted.size = random_();  // far beyond the end
+      break;
+    default:
+      wanted.size = below(2) == 0 ? below(16) : bytes_of_pages(below(40));
+  }
+  wanted.read_ahead = static_cast<std::int32_t>(below(200)) - 100;
+  if (below(4) != 0) wanted.read_ahead = 0;
+  wanted.read_ahead_limited = below(2) == 0;
+  wanted.write = below(2) == 0;
+  wanted.priority = static_cast<std::uint8_t>(below(16));
+  hint(wanted);
 }
 
 void PageMachine::step_evict() { evict(1 + below(random_() % 4 == 0 ? options_.budget_pages : 16)); }
@@ -198,7 +220,9 @@ void PageMachine::step_failures() {
 void PageMachine::step_collision() {
   std::uint32_t page = any_page();
   PageWord word;
-  if (!accessible(page, PROT_READ | PROT_WRITE) || !core().pages[{page}].try_lock(&word)) return;
+  if (!accessible(page, PROT_READ | PROT_WRITE)) return;
+  core().pages.note_used({page});
+  if (!core().pages[{page}].try_lock(&word)) return;
   FakeKernel::Outcome outcome = kernel_.access(address_of(page), random_() % 2 == 0);
   bool waits = outcome.result == FakeKernel::Access::fault;
   if (waits) serve(outcome.message);

@@ -31,7 +31,7 @@ void Scheduler::add(std::string name, std::function<void()> body, bool backgroun
   fibers_[movers_.size() - 1]->set_body([this, index = movers_.size() - 1, work = std::move(body)] {
     try {
       work();
-    } catch (const StopMover&) {
+    } catch (const StopMover&) {  // NOLINT(bugprone-empty-catch): thrown to leave the mover's stack, no more
     }
     movers_[index].done = true;
   });
@@ -119,7 +119,7 @@ void Scheduler::point(std::uint64_t what) {
 
 void Scheduler::observe(std::uint64_t value) { movers_[current_].history = mix(movers_[current_].history, value); }
 
-void Scheduler::block_until(const char* what, std::function<bool()> ready) {
+void Scheduler::block_until(const char* what, const std::function<bool()>& ready) {
   while (!ready()) {
     Mover& mover = movers_[current_];
     mover.waits_for = what;
@@ -147,7 +147,7 @@ std::size_t Scheduler::decide(std::size_t choices) {
   return chosen;
 }
 
-void Scheduler::futex_wait(const void* word, std::function<bool()> unchanged) {
+void Scheduler::futex_wait(const void* word, const std::function<bool()>& unchanged) {
   if (!unchanged()) return;
   movers_[current_].futex = word;
   block_until("a futex", [this, mover = current_] { return movers_[mover].futex == nullptr; });

@@ -60,13 +60,13 @@ class Scheduler {
   // went round before makes no new state.
   void remember_only(std::uint64_t summary) { movers_[current_].history = summary; }
   // Until `ready`, a function of the shared state, holds.
-  void block_until(const char* what, std::function<bool()> ready);
+  void block_until(const char* what, const std::function<bool()>& ready);
   // Until somebody else has done something; or at once, when nobody can.
   void nap();
   // What nobody here decides (which request a device completes next, whether it fails): one of `choices`, each of
   // which some schedule takes.
   std::size_t decide(std::size_t choices);
-  void futex_wait(const void* word, std::function<bool()> unchanged);
+  void futex_wait(const void* word, const std::function<bool()>& unchanged);
   void futex_wake(const void* word);
   // A mover that looks at the same word again and again waits for it to change: not worth a state each time.
   void spin_check(const void* word, std::uint64_t value);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "base/mutex.hpp"
@@ -55,7 +56,9 @@ struct Pager::Impl {
   // Bytes from `start` that are used without a gap, at most up to `end`.
   std::size_t prefix(std::uintptr_t start, std::uintptr_t end) const {
     auto at = used.upper_bound(start);
-    if (at == used.begin() || (--at)->second <= start) return 0;
+    if (at == used.begin()) return 0;
+    --at;
+    if (at->second <= start) return 0;
     return std::min(at->second, end) - start;
   }
   std::uintptr_t find(std::uintptr_t base, std::size_t window, std::size_t length, std::size_t alignment) const {
@@ -236,7 +239,8 @@ int Pager::lock_all(int flags) { return static_cast<int>(raw::call(SYS_mlockall,
 int Pager::unlock_all() { return static_cast<int>(raw::call(SYS_munlockall)); }
 
 void Pager::decommit(std::uintptr_t address, std::size_t length) {
-  raw::madvise(address, length, MADV_DONTNEED);
+  if (raw::madvise(address, length, MADV_DONTNEED) != 0 && raw::madvise(address, length, MADV_DONTNEED_LOCKED) != 0)
+    std::memset(reinterpret_cast<void*>(address), 0, length);
   raw::mprotect(address, length, PROT_NONE);
 }
 
@@ -247,7 +251,13 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
 void Pager::hold(std::uintptr_t, std::size_t) {}
 void Pager::let_go(std::uintptr_t, std::size_t) {}
 
-void Pager::before_fork() { impl_->mutex.lock(); }
+void Pager::leave_device() {}
+void Pager::stay_on_device() {}
+
+int Pager::before_fork() {
+  impl_->mutex.lock();
+  return 0;
+}
 void Pager::after_fork_in_parent(bool) { impl_->mutex.unlock(); }
 void Pager::reserve_in_child() {}
 void Pager::after_fork_in_child() { impl_->mutex.reset_after_fork(); }

@@ -3,6 +3,7 @@
 // with HINTERLAND_TEST_NOT_PERMITTED as if for want of permission.
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -47,8 +48,12 @@ Status start_runtime(const char* program) {
     g_descriptors[i] = fcntl(low, F_DUPFD_CLOEXEC, 700);
     close(low);
   }
+  sigset_t all, before;  // as the real ones, it takes no signals of the program
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
   pthread_create(&thread, nullptr, sleep_for_ever, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
 }
 

@@ -60,7 +60,9 @@ void Worker::operate() {
     void (Worker::*what)();
   };
   static constexpr Choice kChoices[] = {
-      {230, &Worker::read_cells},
+      {150, &Worker::read_cells},
+      {70, &Worker::hint},
+      {10, &Worker::pin},
       {200, &Worker::write_cells},
       {60, &Worker::set_span},
       {70, &Worker::copy_span},

@@ -72,6 +72,10 @@ class Worker {
   void allocate_area(Area& area, std::size_t bytes);
   void reallocate();
   void small_allocations();
+  // hint_operations.cpp
+  void hint();
+  void pin();
+  const char* somewhere();
   // fork_operation.cpp
   void fork_child();
   [[noreturn]] void live_as_child(bool quiet);

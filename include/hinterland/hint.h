@@ -1,0 +1,185 @@
+/* Hints: say, a line before an access, which memory it will use. A page that is far is then fetched without a trap,
+ * and with what comes next; a page that is there costs a few instructions. (Eden 3.1; docs/hints.md)
+ *
+ *     hl_read(p);                             the next line reads *p
+ *     hl_write(p);                            the next line writes *p
+ *     hl_seq_read(p); hl_seq_write(p);        the same, of a p that goes through memory in order
+ *     hl_hint(p, .mut = 1, .size = n, .rdahead = 8);      all there is to say (C only; C++: hinterland/hint.hpp)
+ *
+ * A hint is never an access: any address will do, and a wrong hint costs time, not correctness. Nothing has to be
+ * linked: without Hinterland a hint is a branch that is never taken, and under `hinterland run` it works. Every form
+ * is an expression of type void and evaluates its arguments once. Any thread may hint, a signal handler too (where it
+ * interrupted the runtime, the hint returns at once). A hint blocks until its pages are there, keeps errno, and needs
+ * 32 KiB of stack.
+ *
+ * C11 and C++ for GCC and Clang on x86-64.
+ */
+#ifndef HINTERLAND_HINT_H
+#define HINTERLAND_HINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the runtime shows to hinted programs. The addresses are filled in when paging begins, `size` last; they never
+ * change again. Fields are only ever added, at the end. */
+struct hl_runtime {
+  uint32_t abi_version; /* 1 */
+  uint32_t reserved;
+  uintptr_t base;           /* of the addresses that may be far */
+  uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
+  const unsigned char* map; /* a byte a page of 4 KiB: HL_THERE, HL_WRITABLE. It may be out of date. */
+  void (*hint)(const void* address, size_t size, int32_t read_ahead, uint32_t flags);
+  int (*pin)(const void* address, size_t size);
+  int (*unpin)(const void* address, size_t size);
+  int (*discard)(void* address, size_t size);
+};
+
+#define HL_THERE 1u    /* the page is there */
+#define HL_WRITABLE 2u /* and can be written without a fault */
+/* Flags of hl_runtime.hint. The priority is added, shifted. */
+#define HL_HINT_WRITE 1u
+#define HL_HINT_SEQUENTIAL 2u /* read-ahead as long as for faults */
+#define HL_HINT_PRIORITY_SHIFT 8
+
+/* Exported by libhinterland-preload.so; absent in a program that runs without it. */
+extern struct hl_runtime hl_runtime __attribute__((weak));
+
+/* --- inside: what the hints below are made of ------------------------------------------------------------------ */
+
+#define HL__INLINE static inline __attribute__((always_inline, unused))
+#define HL__PAGE_SHIFT 12
+#define HL__PAGE 4096u
+
+/* The runtime, or one without far memory. In assembly for two reasons. A loop looks once, because the compiler does
+ * not see a case to decide in each round; and in programs that are not position-independent, the linker would resolve
+ * a weak symbol to 0 for good, where the table of addresses that is filled when the program starts finds the
+ * preloaded one. */
+HL__INLINE const struct hl_runtime* hl__runtime(void) {
+  static const struct hl_runtime none = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
+  const struct hl_runtime* runtime;
+  __asm__(
+      ".weak hl_runtime\n\t"
+      "movq hl_runtime@GOTPCREL(%%rip), %0\n\t"
+      "testq %0, %0\n\t"
+      "cmovzq %1, %0"
+      : "=&r"(runtime)
+      : "r"(&none)
+      : "cc");
+  return runtime;
+}
+
+/* The page of the address may be far and is not known to be there as needed. Plain loads: the map may be out of date
+ * in any case, and that is harmless. */
+HL__INLINE int hl__is_missing(uintptr_t address, unsigned needed) {
+  const struct hl_runtime* runtime = hl__runtime();
+  uintptr_t offset = address - runtime->base;
+  return __builtin_expect(offset < runtime->size, 1) &&
+         __builtin_expect((runtime->map[offset >> HL__PAGE_SHIFT] & needed) == 0, 0);
+}
+
+static __attribute__((noinline, cold, unused)) void hl__ask(uintptr_t address, size_t size, int32_t read_ahead,
+                                                            uint32_t flags) {
+  hl__runtime()->hint((const void*)address, size, read_ahead, flags);
+}
+
+HL__INLINE void hl__touch(uintptr_t address, size_t size, int32_t read_ahead, uint32_t flags) {
+  unsigned needed = (flags & HL_HINT_WRITE) != 0 ? HL_WRITABLE : HL_THERE;
+  /* Of three pages and more, the runtime looks at those between. */
+  if (hl__is_missing(address, needed) || (size > 1 && hl__is_missing(address + size - 1, needed)) ||
+      (size > HL__PAGE && hl__runtime()->size != 0))
+    hl__ask(address, size, read_ahead, flags);
+}
+
+/* Another page than last time. A call, so that the same page costs no more than a comparison. */
+static __attribute__((noinline, unused)) void hl__moved(uintptr_t address, size_t size, int32_t read_ahead,
+                                                        uint32_t flags, uintptr_t* last) {
+  uintptr_t page = address >> HL__PAGE_SHIFT;
+  intptr_t step = (intptr_t)(page - *last);
+  *last = page;
+  /* The runtime knows how far it is worth to read ahead; we know which way. A jump starts anew. */
+  if (read_ahead == 0 && step > 0 && step <= 16) read_ahead = INT32_MAX;
+  if (read_ahead == 0 && step < 0 && step >= -16) read_ahead = -INT32_MAX;
+  hl__touch(address, size, read_ahead, flags | HL_HINT_SEQUENTIAL);
+}
+
+/* `last` is the page that this place in the program hinted before, on this thread. */
+HL__INLINE void hl__touch_in_order(uintptr_t address, size_t size, int32_t read_ahead, uint32_t flags,
+                                   uintptr_t* last) {
+  if (__builtin_expect(address >> HL__PAGE_SHIFT != *last, 0)) hl__moved(address, size, read_ahead, flags, last);
+}
+
+#define HL__IN_ORDER(address_, flags_)                                    \
+  __extension__({                                                         \
+    static __thread uintptr_t hl__last;                                   \
+    hl__touch_in_order((uintptr_t)(address_), 1, 0, (flags_), &hl__last); \
+  })
+
+/* --- hints ------------------------------------------------------------------------------------------------------ */
+
+HL__INLINE void hl_read(const volatile void* address) { hl__touch((uintptr_t)address, 1, 0, 0); }
+HL__INLINE void hl_write(const volatile void* address) { hl__touch((uintptr_t)address, 1, 0, HL_HINT_WRITE); }
+
+/* What is remembered between two calls belongs to the place in the program and to the thread. */
+#define hl_seq_read(address_) HL__IN_ORDER(address_, 0)
+#define hl_seq_write(address_) HL__IN_ORDER(address_, HL_HINT_WRITE)
+
+#ifndef __cplusplus
+struct hl_hint {
+  const volatile void* address;
+  size_t size;     /* bytes that will be used, from the address on; 0 counts as 1 */
+  int32_t rdahead; /* pages to fetch with them, behind the range, or, below zero, before it */
+  int mut;         /* they will be written */
+  int seq;         /* the address goes through memory in order */
+  int ev_prio;     /* 0 (keep) to 15 (evict soon); told to the policy, and the built-in ones do not listen yet */
+  int hl__end;
+};
+
+#define hl_hint(...) HL__HINT(__VA_ARGS__, .hl__end = 0)
+#define HL__HINT(address_, ...)                                                \
+  __extension__({                                                              \
+    static __thread uintptr_t hl__last;                                        \
+    hl__hint((struct hl_hint){.address = (address_), __VA_ARGS__}, &hl__last); \
+  })
+
+HL__INLINE void hl__hint(struct hl_hint hint, uintptr_t* last) {
+  uint32_t flags = (hint.mut ? HL_HINT_WRITE : 0u) | ((uint32_t)hint.ev_prio & 15u) << HL_HINT_PRIORITY_SHIFT;
+  if (hint.seq)
+    hl__touch_in_order((uintptr_t)hint.address, hint.size, hint.rdahead, flags, last);
+  else
+    hl__touch((uintptr_t)hint.address, hint.size, hint.rdahead, flags);
+}
+#endif
+
+/* --- pages that stay, pages that may go --------------------------------------------------------------------------
+ */
+
+/* Brings the pages of [address, address + size) and keeps them there until hl_unpin() of the same range: for memory
+ * that a device or another process accesses, where a fault would fail. Pins nest, 126 deep. 0; or ENOMEM, and nothing
+ * is pinned, when this process would have more than half of its budget pinned; EFAULT when the memory cannot be read;
+ * EBUSY in a signal handler that interrupted the runtime. Memory that is not far can always be pinned. A fork's child
+ * has the pins of its parent. */
+HL__INLINE int hl_pin(const void* address, size_t size) {
+  const struct hl_runtime* runtime = hl__runtime();
+  return runtime->pin != NULL ? runtime->pin(address, size) : 0;
+}
+/* Only what was pinned. 0, or EBUSY as hl_pin(). */
+HL__INLINE int hl_unpin(const void* address, size_t size) {
+  const struct hl_runtime* runtime = hl__runtime();
+  return runtime->unpin != NULL ? runtime->unpin(address, size) : 0;
+}
+/* The contents are no longer needed: the pages that lie wholly in the range are given up, local or far, and nothing
+ * is written back. Reading before the next write gives either what was there or zeros. 0, or an errno. */
+HL__INLINE int hl_discard(void* address, size_t size) {
+  const struct hl_runtime* runtime = hl__runtime();
+  return runtime->discard != NULL ? runtime->discard(address, size) : 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+// The entry points of hints. A program that uses hint.h finds `hl_runtime` when it is loaded, or does without.
+#include "hint/entry.hpp"
+
+#include <atomic>
+#include <cerrno>
+
+#include "base/inside.hpp"
+#include "hinterland/hint.h"
+#include "paging/pager.hpp"
+
+namespace hinterland::hint {
+namespace {
+
+// Runs body(Pager&) with errno kept; `otherwise` where there is no pager, or where a signal
+// handler interrupted the runtime: what it holds could be what the body waits for.
+template <typename Body>
+int with_pager(int otherwise, Body&& body) {
+  Pager* pager = Pager::current();
+  if (pager == nullptr || t_inside_runtime != 0) return otherwise;
+  int errno_before = errno;
+  int result = body(*pager);
+  errno = errno_before;
+  return result;
+}
+
+void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
+  with_pager(0, [&](Pager& pager) {
+    pager.hint({.address = reinterpret_cast<std::uintptr_t>(address),
+                .size = size,
+                .read_ahead = read_ahead,
+                .read_ahead_limited = (flags & HL_HINT_SEQUENTIAL) != 0,
+                .write = (flags & HL_HINT_WRITE) != 0,
+                .priority = static_cast<std::uint8_t>(flags >> HL_HINT_PRIORITY_SHIFT & 15)});
+    return 0;
+  });
+}
+
+int pin(const void* address, std::size_t size) {
+  return with_pager(EBUSY, [&](Pager& pager) { return pager.pin(reinterpret_cast<std::uintptr_t>(address), size); });
+}
+
+int unpin(const void* address, std::size_t size) {
+  return with_pager(EBUSY,
+                    [&](Pager& pager) { return pager.unpin(reinterpret_cast<std::uintptr_t>(address), size); });
+}
+
+int discard(void* address, std::size_t size) {
+  return with_pager(EBUSY,
+                    [&](Pager& pager) { return pager.discard(reinterpret_cast<std::uintptr_t>(address), size); });
+}
+
+}  // namespace
+
+}  // namespace hinterland::hint
+
+// C linkage: hint.h declares it.
+__attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
+    .abi_version = 1,
+    .reserved = 0,
+    .base = 0,
+    .size = 0,
+    .map = nullptr,
+    .hint = hinterland::hint::hint,
+    .pin = hinterland::hint::pin,
+    .unpin = hinterland::hint::unpin,
+    .discard = hinterland::hint::discard,
+};
+
+void hinterland::hint::begin() {
+  Pager& pager = *Pager::current();
+  hl_runtime.base = pager.window_base();
+  hl_runtime.map = reinterpret_cast<const unsigned char*>(pager.hint_map());
+  // release: a hint that sees the size sees the rest (and x86-64 loads in order)
+  std::atomic_ref(hl_runtime.size).store(pager.window_bytes(), std::memory_order_release);
+}

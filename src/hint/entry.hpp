@@ -1,0 +1,9 @@
+// What hinted programs see of the runtime: struct hl_runtime of hinterland/hint.h.
+#pragma once
+
+namespace hinterland::hint {
+
+// Paging has begun: from now on, hints may be about memory that is far. Pager::current() is there.
+void begin();
+
+}  // namespace hinterland::hint

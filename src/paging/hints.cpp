@@ -1,0 +1,237 @@
+// A hint: which pages, which of them are missing, fetched in as few requests as possible.
+#include "paging/hints.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/log.hpp"
+#include "paging/undisturbed.hpp"
+
+namespace hinterland {
+namespace {
+
+// Signal handlers' stacks may be as small as 8 KiB, and making room takes more.
+bool on_signal_stack() {
+  stack_t now{};
+  return sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_ONSTACK) != 0;
+}
+
+std::uint32_t at_most(std::uint64_t pages, std::uint64_t most) {
+  return static_cast<std::uint32_t>(std::min(pages, most));
+}
+
+}  // namespace
+
+void Hints::serve(const Hint& hint, Evictor& direct) {
+  Wanted wanted = pages_of(hint);
+  if (wanted.now.count == 0) return;
+  core_.hint_map.activate();
+  count(Counter::hint_calls);
+  if (all_there(wanted) || on_signal_stack()) return;
+  Undisturbed undisturbed;
+  Lane& lane = take_lane();
+  bring(lane, wanted, direct);
+  lane.mutex.unlock();
+  if (core_.budget.should_start()) core_.budget.wake_reclaimer();
+}
+
+// The part of the hint that lies in the window, and no more of it than the budget can hold beside what is in use: a
+// hint that pushes out what it brought is worse than none.
+Hints::Wanted Hints::pages_of(const Hint& hint) const {
+  const Window& window = core_.window;
+  Wanted wanted{{}, {}, hint.write, hint.priority};
+  if (!window.contains(hint.address, 1)) return wanted;
+  auto most = static_cast<std::uint64_t>(std::max<std::int64_t>(core_.budget.limit() / 4, 1));
+  std::uint64_t to_end = window.bytes() - (hint.address - window.base());
+  PageIndex first = window.index_of(hint.address);
+  PageIndex last = window.index_of(hint.address + std::clamp<std::uint64_t>(hint.size, 1, to_end) - 1);
+  wanted.now = {first, at_most(std::uint64_t{last.value} - first.value + 1, most)};
+  wanted.all = wanted.now;
+  // Read-ahead must not push out what it brings, either; a program that says so may go beyond what faults do.
+  auto room = std::min<std::uint64_t>(most - wanted.now.count, std::max<std::uint64_t>(most / 4, 1));
+  // With the page itself one run: one request, one mapping call.
+  if (hint.read_ahead_limited)
+    room = std::min<std::uint64_t>(room, std::max(core_.read_ahead_pages_max, wanted.now.count) - wanted.now.count);
+  std::uint64_t ahead = at_most(static_cast<std::uint64_t>(std::abs(std::int64_t{hint.read_ahead})), room);
+  if (hint.read_ahead > 0) {
+    wanted.all.count += at_most(ahead, window.pages() - wanted.now.end().value);
+  } else {
+    std::uint32_t before = at_most(ahead, first.value);
+    wanted.all = {{first.value - before}, wanted.now.count + before};
+  }
+  return wanted;
+}
+
+// Without a lock: the map may miss what is there already, because a fault brought it before the first hint, and pages
+// that were never touched are the fault's business.
+bool Hints::all_there(const Wanted& wanted) {
+  std::uint64_t there = 0;
+  for (std::uint32_t i = 0; i < wanted.now.count; ++i) {
+    PageIndex page = wanted.now.first + i;
+    PageWord word = core_.pages[page].load();
+    if (word.busy() || word.state() == PageState::untouched || word.state() == PageState::lost) continue;
+    if (word.state() != PageState::resident || (wanted.write && !word.dirty())) return false;
+    core_.hint_map.note(page, word);
+    ++there;
+  }
+  count(Counter::hint_pages_there, there);
+  return true;
+}
+
+Hints::Lane& Hints::take_lane() {
+  // Threads keep to their lanes where they can: the thread's block lies on pages of its own.
+  std::size_t own =
+      (reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()) >> kPageShift) * 0x9E3779B1u % kLanes;
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    Lane& lane = lanes_[(own + i) % kLanes];
+    if (lane.mutex.try_lock()) return lane;
+  }
+  lanes_[own].mutex.lock();
+  return lanes_[own];
+}
+
+bool Hints::open(Lane& lane) {
+  if (lane.fetcher != nullptr) return true;
+  if (lane.failed) return false;
+  auto made = Fetcher::create(core_, Fetcher::For::hints);
+  if (made) {
+    lane.fetcher = std::move(*made);
+    return true;
+  }
+  lane.failed = true;
+  log::warning("hints cannot fetch, so that faults have to: %s", made.error().what());
+  return false;
+}
+
+void Hints::bring(Lane& lane, const Wanted& wanted, Evictor& direct) {
+  for (std::uint32_t at = 0; at < wanted.all.count;) at += bring_one_run(lane, wanted, wanted.all.first + at, direct);
+  // Whoever faults on one of these pages waits for us, so that we do not leave before they are there.
+  while (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0)
+    if (!lane.fetcher->progress()) lane.fetcher->wait(1'000'000'000);
+}
+
+// Deals with the page and, when it is far, with its far neighbours behind it. Returns how many pages that were.
+std::uint32_t Hints::bring_one_run(Lane& lane, const Wanted& wanted, PageIndex page, Evictor& direct) {
+  PageWord word = core_.pages[page].load();
+  bool protection_goes = word.state() == PageState::resident && wanted.is_written(page) && !word.dirty();
+  bool ours = word.state() == PageState::far || word.state() == PageState::parked || protection_goes;
+  if (word.busy() || !ours || !core_.pages[page].try_lock(&word)) return 1;
+  switch (word.state()) {
+    case PageState::far:
+      return fetch(lane, wanted, page, word, direct);
+    case PageState::parked:
+      take_back(page, word, wanted);
+      return 1;
+    case PageState::resident:
+      if (wanted.is_written(page) && !word.dirty()) {
+        clear_protection(page, word);
+        return 1;
+      }
+      [[fallthrough]];
+    default:
+      core_.unlock(page, word);  // it changed meanwhile
+      return 1;
+  }
+}
+
+// The page is locked and far.
+std::uint32_t Hints::fetch(Lane& lane, const Wanted& wanted, PageIndex page, PageWord word, Evictor& direct) {
+  if (!open(lane)) {
+    core_.unlock(page, word);
+    return 1;
+  }
+  core_.pages[page].set_locked(arriving(page, word, wanted));
+  PageRun run{page, 1};
+  auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
+  while (run.end() < wanted.all.end() && run.count < most && lock_far(run.end(), wanted)) ++run.count;
+  make_room(run.count, direct);
+  core_.budget.add(run.count);
+  count(Counter::hint_pages_in, run.count);
+  std::uint32_t ahead = 0;
+  for (std::uint32_t i = 0; i < run.count; ++i) ahead += !wanted.is_now(run.first + i);
+  if (ahead != 0) count(Counter::pages_read_ahead, ahead);
+  PageIndex first_wanted = run.first <= wanted.now.first && wanted.now.first < run.end() ? wanted.now.first : page;
+  lane.fetcher->start(run, first_wanted, wanted.is_written(first_wanted), wanted.priority);
+  return run.count;
+}
+
+bool Hints::lock_far(PageIndex page, const Wanted& wanted) {
+  PageWord word = core_.pages[page].load();
+  if (word.busy() || word.state() != PageState::far || !core_.pages[page].try_lock(&word)) return false;
+  if (word.state() == PageState::far) {
+    core_.pages[page].set_locked(arriving(page, word, wanted));
+    return true;
+  }
+  core_.unlock(page, word);
+  return false;
+}
+
+PageWord Hints::arriving(PageIndex page, PageWord word, const Wanted& wanted) {
+  return word.arriving().with_often_written(expects_write(page, word, wanted));
+}
+
+bool Hints::expects_write(PageIndex page, PageWord word, const Wanted& wanted) {
+  return wanted.is_written(page) || word.often_written() || core_.forecast.expects_write(page);
+}
+
+// I3: the page is dirty from now on, because it can be written without anybody being told.
+void Hints::clear_protection(PageIndex page, PageWord word) {
+  if (word.has_far()) core_.release_far(word.far_page());
+  core_.kernel.write_protect(core_.address_of(page), kPageSize, false);
+  core_.unlock(page, word.resident_dirty().with_often_written(true));
+  core_.forecast.note_written(page);
+  count(Counter::hint_protection_cleared);
+}
+
+// As the fault handler's serve_parked(): clean from a copy, or dirty out of the frame.
+void Hints::take_back(PageIndex page, PageWord word, const Wanted& wanted) {
+  Frame& frame = core_.frames[word.frame()];
+  far::FarPage far = frame.far;
+  count(Counter::hint_refaults);
+  core_.second_chance.note_hit();
+  bool keep_clean = !expects_write(page, word, wanted) && core_.kernel.features().write_protect;
+  if (keep_clean) {
+    std::int64_t done =
+        core_.kernel.copy(core_.address_of(page), core_.frames.memory_of(word.frame()), kPageSize, true);
+    keep_clean = done == static_cast<std::int64_t>(kPageSize);
+  }
+  core_.policy.arrived(page, 1, HL_ARRIVAL_REFAULT, wanted.priority);
+  if (keep_clean) {
+    core_.budget.add(1);
+    frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with the look in expire()
+    core_.unlock(page, word.resident_clean(far));
+  } else {
+    core_.give_back(page, word.frame());
+    core_.release_far(far);
+    core_.unlock(page, word.resident_dirty());
+  }
+}
+
+void Hints::make_room(std::uint32_t pages, Evictor& direct) {
+  if (core_.budget.has_room(pages)) return;
+  count(Counter::reclaim_direct_faults);
+  while (!core_.budget.has_room(pages)) {
+    std::size_t freed = direct.reclaim(std::max<std::size_t>(pages, 32));
+    if (freed == 0) return;  // all pinned, or the device refuses: go beyond the budget rather than hang
+    count(Counter::reclaim_direct_pages, freed);
+  }
+}
+
+void Hints::pause() {
+  for (Lane& lane : lanes_) lane.mutex.lock();
+}
+
+void Hints::resume() {
+  for (Lane& lane : lanes_) lane.mutex.unlock();
+}
+
+// The parent goes on using its channels: they are left alone, not closed.
+void Hints::after_fork_in_child() {
+  for (Lane& lane : lanes_) {
+    static_cast<void>(lane.fetcher.release());
+    lane.failed = false;
+    lane.mutex.reset_after_fork();
+  }
+}
+
+}  // namespace hinterland

@@ -1,0 +1,103 @@
+// What a program says about the pages it will use, and those it will not.
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "paging/pager_impl.hpp"
+#include "paging/undisturbed.hpp"
+
+namespace hinterland {
+namespace {
+
+struct PinRange {
+  PageIndex first;
+  std::uint32_t count = 0;
+};
+
+PinRange pages_in_window(const Core& core, std::uintptr_t address, std::size_t length) {
+  std::uintptr_t end = length > ~address ? ~std::uintptr_t{0} : address + length;
+  address = std::max(address, core.window.base());
+  end = std::min(end, core.window.base() + core.window.bytes());
+  if (address >= end) return {};
+  PageIndex first = core.window.index_of(address), last = core.window.index_of(end - 1);
+  return {first, last.value - first.value + 1};
+}
+
+void mark_held(Core& core, PageIndex page) {
+  core.marks.hold(page);
+  // Who took the page before the mark was there is done with it after this; who comes later sees the mark.
+  if (core.managed.load()) core.unlock(page, core.lock_waiting(page));
+}
+
+// Touches the page as a read does, waiting for the fault, but with an error in place of a signal. A futex that is not
+// waited for is the system call that reads one word and does nothing else.
+bool read_by_the_kernel(std::uintptr_t page) {
+  timespec no_time{};
+  long result = syscall(SYS_futex, page, FUTEX_WAIT_PRIVATE, 0, &no_time, nullptr, 0);
+  return result == 0 || errno != EFAULT;
+}
+
+}  // namespace
+
+// A hint must not run where its own thread stands on far memory: it could wait for the page that it took away.
+void Pager::hint(const Hint& hint) {
+  Impl& parts = *impl_;
+  if (!parts.core.managed.load(std::memory_order_acquire)) return;  // pairs with take_over: the parts are there
+  if (parts.copy_mark.is_copy()) return;                            // the parent's words; and a hint is not an access
+  if (contains(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return;
+  if (contains(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()))) return;
+  parts.hints.serve(hint, *parts.direct);
+}
+
+int Pager::pin(std::uintptr_t address, std::size_t length) {
+  Impl& parts = *impl_;
+  parts.refuse_copies();
+  Undisturbed undisturbed;
+  PinRange range = pages_in_window(parts.core, address, length);
+  if (range.count == 0) return 0;
+  std::int64_t limit = static_cast<std::int64_t>(parts.budget_bytes.load() >> kPageShift) / 2;
+  if (range.count > limit || parts.pages_pinned.fetch_add(range.count) > limit - range.count) {
+    if (range.count <= limit) parts.pages_pinned.fetch_sub(range.count);
+    return ENOMEM;
+  }
+  // Marked first, so that no page leaves behind our back; then brought, as a hint does, and by a look at what it
+  // left.
+  for (std::uint32_t i = 0; i < range.count; ++i) mark_held(parts.core, range.first + i);
+  hint({.address = address, .size = length});
+  for (std::uint32_t i = 0; i < range.count; ++i) {
+    if (read_by_the_kernel(parts.core.address_of(range.first + i))) continue;
+    unpin(address, length);
+    return EFAULT;
+  }
+  return 0;
+}
+
+int Pager::unpin(std::uintptr_t address, std::size_t length) {
+  Impl& parts = *impl_;
+  parts.refuse_copies();
+  Undisturbed undisturbed;
+  PinRange range = pages_in_window(parts.core, address, length);
+  if (range.count == 0) return 0;
+  parts.pages_pinned.fetch_sub(range.count);
+  for (std::uint32_t i = 0; i < range.count; ++i)
+    if (parts.core.marks.let_go(range.first + i)) parts.may_leave(range.first + i);
+  return 0;
+}
+
+int Pager::discard(std::uintptr_t address, std::size_t length) {
+  if (!impl_->core.managed.load()) return 0;
+  if (length > ~address || !contains(address) || address + length - base_ > bytes_) return 0;
+  std::uintptr_t start = page_ceil(address), end = page_floor(address + length);
+  if (end <= start) return 0;
+  Undisturbed undisturbed;
+  return -advise(start, end - start, MADV_DONTNEED);
+}
+
+const std::atomic<std::uint8_t>* Pager::hint_map() const { return impl_->core.hint_map.bytes(); }
+
+}  // namespace hinterland
