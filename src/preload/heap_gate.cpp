@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "preload/jemalloc.hpp"
 #include "preload/local_range.hpp"
@@ -22,9 +23,15 @@ struct Later {
 
 std::atomic<std::uint32_t> g_inside{0};
 std::atomic<bool> g_closed{false};
-std::atomic<std::size_t> g_emergency_used{0};
+// The emergency region: bytes given out, and blocks that are still in use, in one word. With the last block
+// everything is free again, so that a program may fork as often as it likes.
+std::atomic<std::uint64_t> g_emergency{0};
+constexpr std::uint64_t kOneBlock = std::uint64_t{1} << 32;
+constexpr std::uint64_t kUsedMask = kOneBlock - 1;
+static_assert(local_range::kEmergencyBytes <= kUsedMask);
 std::atomic<Later*> g_later{nullptr};
 __attribute__((tls_model("initial-exec"))) thread_local int t_passed = 0;
+__attribute__((tls_model("initial-exec"))) thread_local bool t_closed_it = false;
 
 void drain_later() {
   ++t_passed;
@@ -56,17 +63,26 @@ void leave() {
 bool passed_by_this_thread() { return t_passed > 0; }
 
 void close() {
+  t_closed_it = true;
   g_closed.store(true, std::memory_order_seq_cst);
   // Short: an allocation under way waits for nobody that waits for us.
   while (g_inside.load(std::memory_order_seq_cst) != 0) raw::call(SYS_sched_yield);
 }
 
+bool wait_for_others() {
+  if (t_closed_it) return false;
+  raw::call(SYS_sched_yield);
+  return true;
+}
+
 void open_in_parent() {
+  t_closed_it = false;
   g_closed.store(false, std::memory_order_seq_cst);
   drain_later();
 }
 
 void open_in_child() {
+  t_closed_it = false;
   g_inside.store(0, std::memory_order_seq_cst);  // whoever was on the way in does not exist here
   g_closed.store(false, std::memory_order_seq_cst);
   drain_later();
@@ -77,13 +93,27 @@ void* emergency_allocate(std::size_t size, std::size_t alignment) {
   if (size > local_range::kEmergencyBytes || alignment > local_range::kEmergencyBytes) return nullptr;
   std::size_t room = sizeof(Header) + size + alignment;
   room = (room + 15) & ~std::size_t{15};
-  // relaxed: the counter only makes blocks disjoint
-  std::size_t offset = g_emergency_used.fetch_add(room, std::memory_order_relaxed);
-  if (offset + room > local_range::kEmergencyBytes) return nullptr;
+  // Who closed the gate cannot wait for it, so the others leave him half.
+  std::size_t most = t_closed_it ? local_range::kEmergencyBytes : local_range::kEmergencyBytes / 2;
+  // acquire: pairs with emergency_release(), whose caller has read and written these bytes before
+  std::uint64_t before = g_emergency.load(std::memory_order_relaxed);
+  do {
+    if ((before & kUsedMask) + room > most) return nullptr;
+  } while (!g_emergency.compare_exchange_weak(before, before + kOneBlock + room, std::memory_order_acquire,
+                                              std::memory_order_relaxed));
+  std::size_t offset = before & kUsedMask;
   std::uintptr_t start = local_range::emergency_base() + offset + sizeof(Header);
   start = (start + alignment - 1) & ~(alignment - 1);
   reinterpret_cast<Header*>(start)[-1].size = size;
-  return reinterpret_cast<void*>(start);
+  return std::memset(reinterpret_cast<void*>(start), 0, size);
+}
+
+void emergency_release() {
+  std::uint64_t before = g_emergency.load(std::memory_order_relaxed);
+  // release: pairs with emergency_allocate()
+  while (!g_emergency.compare_exchange_weak(before, before < 2 * kOneBlock ? 0 : before - kOneBlock,
+                                            std::memory_order_release, std::memory_order_relaxed)) {
+  }
 }
 
 bool is_emergency(const void* pointer) {

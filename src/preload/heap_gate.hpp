@@ -20,10 +20,14 @@ void leave();
 bool passed_by_this_thread();
 
 void close();
+// When the emergency region is used up. Waits a moment for whoever closed the gate, and returns true: try again.
+// False for that thread itself.
+bool wait_for_others();
 void open_in_parent();
 void open_in_child();
 
 void* emergency_allocate(std::size_t size, std::size_t alignment);  // zeroed; nullptr when the region is used up
+void emergency_release();  // one block of it; with the last the whole region is free again
 bool is_emergency(const void* pointer);
 std::size_t emergency_size(const void* pointer);
 // Frees a local block (16 bytes at least) once the gate is open again.

@@ -18,7 +18,10 @@ constexpr std::size_t kLeastSize = 9;
 
 void* allocate(std::size_t size, std::size_t alignment, bool zero) {
   size = std::max(size, kLeastSize);
-  if (!heap_gate::enter()) return heap_gate::emergency_allocate(size, alignment);
+  while (!heap_gate::enter()) {
+    if (void* block = heap_gate::emergency_allocate(size, alignment)) return block;
+    if (!heap_gate::wait_for_others()) return nullptr;
+  }
   int flags = kLocal | (zero ? kJeZero : 0) | (alignment > 16 ? je_alignment(alignment) : 0);
   void* block = hlje_mallocx(size, flags);
   heap_gate::leave();
@@ -40,7 +43,7 @@ void* resize(void* pointer, std::size_t size) {
 }
 
 void release(void* pointer) {
-  if (heap_gate::is_emergency(pointer)) return;  // the region is for the moment of a fork, and is not used again
+  if (heap_gate::is_emergency(pointer)) return heap_gate::emergency_release();
   if (!heap_gate::enter()) return heap_gate::free_later(pointer);
   hlje_dallocx(pointer, kJeNoCache);
   heap_gate::leave();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -76,6 +77,7 @@ TEST(HeapGate, ClosedMeansTheEmergencyRegion) {
 }
 
 TEST(HeapGate, AllocatingThreadsPassManyForks) {
+  local_heap::release(local_heap::allocate(1));  // a process has its heap long before it forks
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i)
@@ -99,6 +101,25 @@ TEST(HeapGate, AllocatingThreadsPassManyForks) {
   }
   stop.store(true);
   for (auto& thread : threads) thread.join();
+}
+
+// A program may fork as often as it likes: what its threads take meanwhile comes back.
+TEST(HeapGate, TheEmergencyRegionIsNotUsedUp) {
+  local_heap::release(local_heap::allocate(1));  // a process has its heap long before it forks
+  for (int fork = 0; fork < 10'000; ++fork) {
+    heap_gate::close();
+    auto* first = static_cast<char*>(local_heap::allocate(10'000, 16, true));
+    auto* second = static_cast<char*>(local_heap::allocate(10'000, 64, true));
+    ASSERT_TRUE(first != nullptr && second != nullptr) << fork;
+    ASSERT_TRUE(heap_gate::is_emergency(first));
+    for (char* block : {first, second}) {
+      ASSERT_EQ(std::count(block, block + 10'000, 0), 10'000) << fork;
+      std::memset(block, 7, 10'000);
+    }
+    local_heap::release(first);
+    heap_gate::open_in_parent();
+    local_heap::release(second);
+  }
 }
 
 }  // namespace
