@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -232,6 +233,87 @@ TEST(PageMachineCase, APageThatTheProgramDroppedBehindOurBackIsNotCopied) {
   machine.evict(4);
   EXPECT_EQ(machine.kernel().violations(), "");
   EXPECT_EQ(machine.core().pages[{1}].load().state(), PageState::untouched);
+}
+
+// The kernel has no memory for a moment: what comes in, what comes back out of its frame and what mremap copies waits
+// for it, and nothing is lost.
+TEST(PageMachineCase, WhereTheKernelHasNoMemoryPagesWaitForIt) {
+  MachineOptions options = fifo_options();
+  options.take_by_move = options.features.move = false;
+  PageMachine machine(options, 1);
+  auto short_of_memory = [&] { machine.kernel().failures = {.copies = 2, .copy_error = -ENOMEM}; };
+  fill_and_evict(machine, 4);
+  machine.write(2);
+  short_of_memory();
+  machine.read(1);
+  EXPECT_EQ(machine.kernel().failures.copies, 0);
+  machine.evict(1);  // page 2 into a frame, then page 1, which is clean and makes room at once
+  ASSERT_EQ(machine.core().pages[{2}].load().state(), PageState::parked);
+  short_of_memory();
+  machine.write(2);
+  EXPECT_EQ(machine.kernel().failures.copies, 0);
+  machine.map(4, 1, kReadWrite);  // in the way, so that it moves
+  short_of_memory();
+  machine.remap(0, 4, 8);
+  EXPECT_EQ(machine.kernel().failures.copies, 0);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// I4: the message was on its way when the page was lost.
+TEST(PageMachineCase, ALateFaultOnALostPageIsAnsweredWithItsMark) {
+  MachineOptions options = fifo_options();
+  options.direct = false;
+  options.device_failures = true;
+  PageMachine machine(options, 1);
+  fill_and_evict(machine, 2);
+  FakeKernel::Outcome late = machine.kernel().access(machine.address_of(1), false);
+  ASSERT_EQ(late.result, FakeKernel::Access::fault);
+  machine.device()->faults.reads = 1;
+  ASSERT_FALSE(machine.touch(1, true));
+  machine.serve(late.message);
+  EXPECT_FALSE(machine.kernel().look(machine.address_of(1)).waiting);
+  EXPECT_EQ(machine.kernel().access(machine.address_of(1), false).result, FakeKernel::Access::bus_error);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// A thread of the program touched the place that mremap moves to, after it was mapped and before the pages came.
+TEST(PageMachineCase, MovedPagesReplaceWhatWasReadAheadAtTheirPlace) {
+  class KernelThatMapsBehind final : public FakeKernel {
+   public:
+    using FakeKernel::FakeKernel;
+    std::uintptr_t behind = 0;  // touched as soon as its mapping is registered
+    PageMachine* machine = nullptr;
+    int register_range(std::uintptr_t address, std::size_t length) override {
+      int error = FakeKernel::register_range(address, length);
+      if (behind - address < length) {
+        FaultMessage message{behind, 0, false, false};
+        behind = 0;
+        machine->serve(message);
+      }
+      return error;
+    }
+  };
+  MachineOptions options = fifo_options();
+  auto kernel = std::make_unique<KernelThatMapsBehind>(options.features);
+  KernelThatMapsBehind& touching = *kernel;
+  PageMachine machine(options, 1, std::move(kernel));
+  touching.machine = &machine;
+  machine.map(0, 2, kReadWrite);
+  machine.write(0);
+  machine.write(1);
+  std::array<std::byte, kPageSize> written;
+  machine.kernel().load(written.data(), machine.address_of(1), kPageSize);
+  touching.behind = machine.address_of(21);
+  ASSERT_GT(machine.pager().remap(machine.address_of(0), bytes_of_pages(2), bytes_of_pages(2),
+                                  MREMAP_MAYMOVE | MREMAP_FIXED, machine.address_of(20)),
+            0);
+  EXPECT_EQ(touching.behind, 0u);
+  std::array<std::byte, kPageSize> moved;
+  machine.kernel().load(moved.data(), machine.address_of(21), kPageSize);
+  EXPECT_EQ(moved, written);
+  machine.kernel().unmapped(machine.address_of(0), bytes_of_pages(2));
+  machine.adopt_all();
+  EXPECT_EQ(machine.check_invariants(0), "");
 }
 
 // MOVE refuses it because its protection differs from the frames'; a copy without protection could miss a write.
