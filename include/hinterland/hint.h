@@ -17,6 +17,7 @@
 #ifndef HINTERLAND_HINT_H
 #define HINTERLAND_HINT_H
 
+/* For C as well. NOLINTBEGIN(modernize-use-nullptr,modernize-redundant-void-arg) */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -182,4 +183,5 @@ HL__INLINE int hl_discard(void* address, size_t size) {
 }
 #endif
 
+/* NOLINTEND(modernize-use-nullptr,modernize-redundant-void-arg) */
 #endif

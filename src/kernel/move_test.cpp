@@ -117,7 +117,8 @@ TEST(Move, SaysWhatItMovedWhenThreadsTakeHugePagesApart) {
 // The runtime then cannot look into /proc.
 TEST(Move, SaysWhatItMovedAlsoWhenDescriptorsAreUsedUp) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the undefined-behaviour sanitizer looks at objects through a pipe, and finds no descriptor for one";
+  GTEST_SKIP()
+      << "the undefined-behaviour sanitizer looks at objects through a pipe, and finds no descriptor for one";
 #endif
   if (!has_move()) GTEST_SKIP() << "no UFFDIO_MOVE here";
   rlimit before{};
