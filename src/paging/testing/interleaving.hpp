@@ -32,6 +32,7 @@ enum class MoverKind : std::uint8_t {
   fork,
   fork_fails,
   reuse,  // the heap lets go of the pages and takes them again
+  hold,   // the pages stay for a while, because the kernel may write to them without a fault
 };
 // The pages that it works on: of two, the range that a call of the program names. A thread reads or writes one page,
 // for `all` the last. The evictors and fork always take all.
@@ -148,6 +149,7 @@ class Interleaving final : public Scheduler::Listener {
   void write(std::uint32_t page, std::size_t who);
   void unmap(Range range);
   void protect(Range range);
+  void hold(Range range);
   void remap(bool keep_old);
   void look_behind();
   void fork(bool fails);
