@@ -164,5 +164,43 @@ TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
   std::fprintf(stderr, "%llu random steps\n", static_cast<unsigned long long>(done));
 }
 
+// Whether this evictor is in the midst of writing pages: none of them is between its frame and its word.
+bool writes_pages(Interleaving& interleaving, std::size_t evictor, std::uint32_t pages) {
+  Core& core = interleaving.machine().core();
+  bool writes = false;
+  for (std::uint32_t page = 0; page < pages; ++page) {
+    PageWord word = core.pages[{page}].load();
+    if (interleaving.holder(page) != evictor || word.state() != PageState::leaving) continue;
+    if (core.frames[word.frame()].state.peek() == FrameState::parked) return false;
+    writes = true;
+  }
+  return writes;
+}
+
+// I5: an evictor that gets no CPU in the middle of a batch keeps its frames, and so the ring fills up behind it. The
+// program does not go on beyond its budget meanwhile.
+TEST_F(PageMachineSchedules, AnEvictorThatStandsStillDoesNotLetTheProgramGrow) {
+  InterleavingOptions options;
+  options.start = Start::untouched;
+  options.pages = 12;
+  options.budget_pages = 4;
+  Interleaving interleaving(options);
+  interleaving.add_random({Kind::evict}, 20, 1);  // the first mover
+  interleaving.add_random({Kind::write}, 300, 2);
+  Core& core = interleaving.machine().core();
+  std::int64_t most = 0;
+  int stood_still = 0;
+  std::string wrong = interleaving.run([&](std::span<const std::size_t> ready) -> std::size_t {
+    most = std::max(most, core.budget.local());
+    if (ready.size() < 2 || ready[0] != 0) return 0;
+    bool stands = writes_pages(interleaving, 0, options.pages);
+    stood_still += stands;
+    return stands || core.budget.local() < 3 ? 1 : 0;
+  });
+  EXPECT_EQ(wrong, "");
+  EXPECT_GT(stood_still, 100);
+  EXPECT_LE(most, 2 * options.budget_pages);  // all of it in flight, and one page after the other in its place
+}
+
 }  // namespace
 }  // namespace hinterland::testing

@@ -91,6 +91,7 @@ class Interleaving final : public Scheduler::Listener {
   // From the policy: false when this evictor has had its rounds.
   bool evictor_goes_round();
   PageMachine& machine() { return *machine_; }
+  std::size_t holder(std::uint32_t page) { return kernel_->holder(page); }  // the mover with its busy bit
 
   // --- Scheduler::Listener
   void word_changed(const void* cell, std::uint64_t before, std::uint64_t after) override;

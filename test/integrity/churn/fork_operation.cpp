@@ -54,8 +54,9 @@ void Worker::reap(std::size_t children_left) {
   while (child_count_ > children_left) {
     int status = 0;
     pid_t child = children_[0];
-    note_progress();
+    alarm(0);  // it has one of its own
     if (waitpid(child, &status, 0) != child) fail(all_, mine_, "waitpid");
+    note_progress();
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
       fail(all_, mine_, "child %d ended with status 0x%x", child, static_cast<unsigned>(status));
     std::move(children_.begin() + 1, children_.end(), children_.begin());

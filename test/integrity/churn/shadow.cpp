@@ -14,8 +14,8 @@
 namespace churn {
 
 namespace {
-// For one page to come, one operation, or one child to end: much more than either takes on a machine that is busy
-// with other things. (A child as a whole looks at a gigabyte, and may take that long.)
+// For one page to come, or one operation: much more than either takes on a machine that is busy with other things. A
+// child as a whole looks at a gigabyte, and may take longer.
 constexpr unsigned kSecondsWithoutProgress = 120;
 bool g_expects_progress = false;
 }  // namespace
