@@ -111,4 +111,6 @@ MUTANTS = [
      "core.unlock(page, core.lock_waiting(page));", ""),
     ("", "a page that was held never leaves again", "pager_holding.cpp",
      "if (core.marks.let_go(page)) impl_->may_leave(page);", "core.marks.let_go(page);"),
+    ("I5", "an evictor does not wait for frames that the other holds", "evictor.cpp",
+     "if (freed_now <= 0 && wait_for_frames()) continue;", ""),
 ]
