@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -38,7 +39,7 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
   LockGuard guard(mutex_);
   // Signed: a page that could not be written and was copied back takes a local page more, until its frame expires.
   std::ptrdiff_t freed = 0;
-  for (int round = 0; round < 16 && freed < static_cast<std::ptrdiff_t>(wanted); ++round) {
+  for (int round = 0; round < 16 && freed < static_cast<std::ptrdiff_t>(wanted);) {
     std::size_t missing = wanted - static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
     std::size_t chosen = choose(std::min<std::size_t>(missing, kBatchMax));
     // Victims without a frame first in the array, then those that go through one.
@@ -61,10 +62,23 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
     freed_now += freed_aside_;
     freed += freed_now;
     count(Counter::reclaim_batches);
+    if (freed_now <= 0 && wait_for_frames()) continue;
+    ++round;
     if (chosen == 0 && freed_now == 0) break;
     if (core_.device->lost() != 0 && freed_now <= 0) break;
   }
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
+}
+
+// I5: while the other evictor gets no CPU in the middle of a batch, the ring may fill up behind it, and then every
+// victim is refused. Without waiting for it, the program would take as much as it likes meanwhile. It waits for
+// nobody but the device: this evictor has no page or frame in its hands now, and the fault handler none that it
+// needs.
+bool Evictor::wait_for_frames() {
+  if (!core_.frames.blocked()) return false;
+  timespec nap{0, 100'000};
+  nanosleep(&nap, nullptr);
+  return true;
 }
 
 // Locks the policy's victims; what cannot be taken now goes back to it.

@@ -41,6 +41,7 @@ class Evictor {
 
   explicit Evictor(Core& core) : core_(core) {}
 
+  bool wait_for_frames();                  // true: one may be had now
   std::size_t choose(std::size_t wanted);  // fills chosen_, sorted by page
   bool accept(PageIndex page, Victim* victim);
   bool must_stay(PageWord word) const;

@@ -54,6 +54,12 @@ std::uint32_t FrameRing::used() {
   return static_cast<std::uint32_t>(head_ - tail_);
 }
 
+bool FrameRing::blocked() {
+  LockGuard guard(mutex_);
+  return head_ - tail_ == capacity_ &&
+         frames_[tail_ % capacity_].state.load(std::memory_order_relaxed) == FrameState::leaving;
+}
+
 void FrameRing::abandon_all() {
   mutex_.reset_after_fork();
   for (std::uint64_t at = tail_; at < head_; ++at)

@@ -60,6 +60,9 @@ class FrameRing {
 
   // Frames between tail and head, whatever their state.
   std::uint32_t used();
+  // No frame is to be had before a page that is on its way to the device is there: it has the oldest place, and all
+  // others are taken.
+  bool blocked();
 
   // Walks from the oldest frame. decide(frame index, Frame&) says what to do with each:
   enum class Decision { pass, discard };

@@ -28,13 +28,14 @@ constexpr std::uint64_t kRandomSteps = 500'000;
 
 // The same mover twice only where there can be two. Calls of the program on its own mappings exclude each other by
 // map_mutex, and two of which one takes the mapping from under the other are the program's own mistake. The heap
-// neither gives back nor takes while the program forks, and nobody else knows its free memory (docs/architecture.md,
-// locks).
+// gives back and takes while another thread forks, and nobody else knows its free memory. Pages are held while the
+// program uses them.
 std::vector<Pair> all_pairs() {
-  std::vector<Pair> pairs = {{Kind::read, Kind::read},   {Kind::read, Kind::write},
-                             {Kind::write, Kind::write}, {Kind::evict, Kind::evict_direct},
-                             {Kind::evict, Kind::reuse}, {Kind::evict_direct, Kind::reuse},
-                             {Kind::write, Kind::reuse}, {Kind::read, Kind::reuse}};
+  std::vector<Pair> pairs = {
+      {Kind::read, Kind::read},          {Kind::read, Kind::write},  {Kind::write, Kind::write},
+      {Kind::evict, Kind::evict_direct}, {Kind::evict, Kind::reuse}, {Kind::evict_direct, Kind::reuse},
+      {Kind::write, Kind::reuse},        {Kind::read, Kind::reuse},  {Kind::reuse, Kind::fork},
+      {Kind::reuse, Kind::fork_fails},   {Kind::hold, Kind::fork},   {Kind::hold, Kind::evict}};
   for (Kind first : {Kind::read, Kind::write})
     for (Kind second : {Kind::evict, Kind::evict_direct}) pairs.emplace_back(first, second);
   const std::vector<Kind> calls = {Kind::drop,       Kind::protect, Kind::fork, Kind::fork_fails,
@@ -52,7 +53,7 @@ bool makes_sense(Pair pair, Start start) {
   if (start != Start::freed) return true;
   auto can_meet = [](MoverSpec mover) {
     return mover.kind == Kind::evict || mover.kind == Kind::evict_direct || mover.kind == Kind::reuse ||
-           mover.kind == Kind::fork;
+           mover.kind == Kind::fork || mover.kind == Kind::fork_fails;
   };
   return can_meet(pair.first) && can_meet(pair.second);
 }
@@ -138,8 +139,8 @@ InterleavingOptions random_setting(std::mt19937_64& random) {
   return options;
 }
 
-// More movers than two, on more pages than fit: three threads of the program, one that changes its mappings and
-// forks, both evictors, and the handler; over devices and kernels that fail now and then.
+// More movers than two, on more pages than fit: three threads of the program, one that changes its mappings, one
+// that forks, both evictors, and the handler; over devices and kernels that fail now and then.
 TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
   const char* asked = std::getenv("HINTERLAND_MACHINE_STEPS");
   std::uint64_t steps = asked != nullptr ? std::strtoull(asked, nullptr, 10) : kRandomSteps, done = 0;
@@ -150,9 +151,10 @@ TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
     Interleaving interleaving(options);
     for (std::uint64_t thread = 0; thread < 3; ++thread)
       interleaving.add_random({Kind::read, Kind::read, Kind::write, Kind::write}, 3000, random());
-    interleaving.add_random({Kind::drop, Kind::unmap, Kind::protect, Kind::remap, Kind::remap_keep, Kind::fork,
-                             Kind::fork_fails, Kind::reuse, Kind::read, Kind::write},
-                            300, random());
+    interleaving.add_random(
+        {Kind::drop, Kind::unmap, Kind::protect, Kind::remap, Kind::remap_keep, Kind::reuse, Kind::read, Kind::write},
+        300, random());
+    interleaving.add_random({Kind::fork, Kind::fork_fails}, 100, random());
     interleaving.add_random({Kind::evict}, 300, random());
     interleaving.add_random({Kind::evict_direct}, 300, random());
     std::string wrong = interleaving.run([&](auto ready) { return random() % ready.size(); });
@@ -160,6 +162,44 @@ TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
     ASSERT_EQ(wrong, "") << "HINTERLAND_TEST_SEED=" << seed << ", trouble: " << name_of(options.trouble);
   }
   std::fprintf(stderr, "%llu random steps\n", static_cast<unsigned long long>(done));
+}
+
+// Whether this evictor is in the midst of writing pages: none of them is between its frame and its word.
+bool writes_pages(Interleaving& interleaving, std::size_t evictor, std::uint32_t pages) {
+  Core& core = interleaving.machine().core();
+  bool writes = false;
+  for (std::uint32_t page = 0; page < pages; ++page) {
+    PageWord word = core.pages[{page}].load();
+    if (interleaving.holder(page) != evictor || word.state() != PageState::leaving) continue;
+    if (core.frames[word.frame()].state.peek() == FrameState::parked) return false;
+    writes = true;
+  }
+  return writes;
+}
+
+// I5: an evictor that gets no CPU in the middle of a batch keeps its frames, and so the ring fills up behind it. The
+// program does not go on beyond its budget meanwhile.
+TEST_F(PageMachineSchedules, AnEvictorThatStandsStillDoesNotLetTheProgramGrow) {
+  InterleavingOptions options;
+  options.start = Start::untouched;
+  options.pages = 12;
+  options.budget_pages = 4;
+  Interleaving interleaving(options);
+  interleaving.add_random({Kind::evict}, 20, 1);  // the first mover
+  interleaving.add_random({Kind::write}, 300, 2);
+  Core& core = interleaving.machine().core();
+  std::int64_t most = 0;
+  int stood_still = 0;
+  std::string wrong = interleaving.run([&](std::span<const std::size_t> ready) -> std::size_t {
+    most = std::max(most, core.budget.local());
+    if (ready.size() < 2 || ready[0] != 0) return 0;
+    bool stands = writes_pages(interleaving, 0, options.pages);
+    stood_still += stands;
+    return stands || core.budget.local() < 3 ? 1 : 0;
+  });
+  EXPECT_EQ(wrong, "");
+  EXPECT_GT(stood_still, 100);
+  EXPECT_LE(most, 2 * options.budget_pages);  // all of it in flight, and one page after the other in its place
 }
 
 }  // namespace

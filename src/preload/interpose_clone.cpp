@@ -169,7 +169,10 @@ extern "C" __attribute__((used)) long hinterland_failed_call(long result) { retu
 // - exit, exit_group, fork: always
 // - clone, unless it shares the memory (CLONE_VM, 0x100) or gives a stack
 // - clone3, the same (clone_args: flags at 0, stack at 40), if its size is one that we know (64 to 88 bytes)
-extern "C" __attribute__((naked, visibility("default"))) long syscall(long, ...) noexcept {
+// Without the parameters that <unistd.h> declares: not optimised, GCC saves those of "..." in a frame that is not
+// there.
+extern "C" __attribute__((visibility("default"))) void hinterland_syscall() __asm__("syscall");
+__attribute__((naked)) void hinterland_syscall() {
   __asm__(
       "cmp $60, %rdi\n\t"
       "je 3f\n\t"

@@ -32,6 +32,7 @@ enum class MoverKind : std::uint8_t {
   fork,
   fork_fails,
   reuse,  // the heap lets go of the pages and takes them again
+  hold,   // the pages stay for a while, because the kernel may write to them without a fault
 };
 // The pages that it works on: of two, the range that a call of the program names. A thread reads or writes one page,
 // for `all` the last. The evictors and fork always take all.
@@ -90,6 +91,7 @@ class Interleaving final : public Scheduler::Listener {
   // From the policy: false when this evictor has had its rounds.
   bool evictor_goes_round();
   PageMachine& machine() { return *machine_; }
+  std::size_t holder(std::uint32_t page) { return kernel_->holder(page); }  // the mover with its busy bit
 
   // --- Scheduler::Listener
   void word_changed(const void* cell, std::uint64_t before, std::uint64_t after) override;
@@ -148,6 +150,7 @@ class Interleaving final : public Scheduler::Listener {
   void write(std::uint32_t page, std::size_t who);
   void unmap(Range range);
   void protect(Range range);
+  void hold(Range range);
   void remap(bool keep_old);
   void look_behind();
   void fork(bool fails);

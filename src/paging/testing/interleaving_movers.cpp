@@ -66,6 +66,8 @@ void Interleaving::act(MoverKind kind, Range range, std::size_t who) {
         scheduler_.remember_only(61);
         pager.commit(address, length);
       });
+    case MoverKind::hold:
+      return hold(range);
   }
 }
 
@@ -169,6 +171,24 @@ void Interleaving::protect(Range range) {
     if (machine_->pager().protect(address, length, protection) != 0) fail("protect failed", range.first);
   }
   --mapping_calls_;
+}
+
+// From the return of hold() on, whoever took a page before is done with it, and nobody else does: once it is there it
+// stays. (The fake kernel does not see hold()'s own write, which is why the page is reached here.)
+void Interleaving::hold(Range range) {
+  std::uintptr_t address = address_of(range.first), length = bytes_of_pages(range.count);
+  std::uint32_t end = range.first + range.count;
+  {
+    InsideRuntime inside;
+    machine_->pager().hold(address, length);
+  }
+  for (std::uint32_t page = range.first; page < end; ++page) reach(page, true);
+  scheduler_.remember_only(66);
+  scheduler_.point(66);
+  for (std::uint32_t page = range.first; page < end; ++page)
+    if (!kernel_->look(address_of(page)).present) fail("a held page has left", page);
+  InsideRuntime inside;
+  machine_->pager().let_go(address, length);
 }
 
 // A thread that writes while the pages are on their way may find its write in neither place: Linux would have killed

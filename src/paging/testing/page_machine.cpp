@@ -52,6 +52,7 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
   core.budget.set_limit(bytes_of_pages(options.budget_pages));
   core.second_chance.enabled = true;
   HL_CHECK(core.pages.create(options.window_pages).has_value());
+  HL_CHECK(core.marks.create(options.window_pages).has_value());
   HL_CHECK(core.forecast.create(options.window_pages).has_value());
   HL_CHECK(core.hint_map.create(options.window_pages).has_value());
   HL_CHECK(core.frames.create(options.frames).has_value());

@@ -106,3 +106,12 @@ extern "C" int nanosleep(const timespec* request, timespec* left) {
   }
   return static_cast<int>(syscall(SYS_nanosleep, request, left));
 }
+
+// Waiting for a heap's call, or for a fork (heap_calls.hpp).
+extern "C" int sched_yield() {
+  if (auto* scheduler = hinterland::testing::Scheduler::running()) {
+    scheduler->nap();
+    return 0;
+  }
+  return static_cast<int>(syscall(SYS_sched_yield));
+}

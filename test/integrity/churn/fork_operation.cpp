@@ -10,7 +10,6 @@ namespace churn {
 
 namespace {
 constexpr int kChildOperations = 300;
-constexpr unsigned kChildSecondsMax = 120;
 }  // namespace
 
 void Worker::fork_child() {
@@ -28,7 +27,7 @@ void Worker::fork_child() {
 }
 
 void Worker::live_as_child(bool quiet) {
-  alarm(kChildSecondsMax);  // a child that hangs is a failure that its parent reports
+  expect_progress();  // a child that hangs is a failure that its parent reports
   ++generation_;
   child_count_ = 0;
   close_scratch();  // the parent's
@@ -41,7 +40,10 @@ void Worker::live_as_child(bool quiet) {
     verify_thread(all_, mine_, "in a forked child, others at work");
   }
   forks_per_10000_ = 30;
-  for (int i = 0; i < kChildOperations; ++i) step();
+  for (int i = 0; i < kChildOperations; ++i) {
+    note_progress();
+    step();
+  }
   reap(0);
   verify_thread(all_, mine_, "at the end of a forked child");
   if (quiet) verify_counters(all_, mine_, "at the end of a forked child");
@@ -52,7 +54,9 @@ void Worker::reap(std::size_t children_left) {
   while (child_count_ > children_left) {
     int status = 0;
     pid_t child = children_[0];
+    alarm(0);  // it has one of its own
     if (waitpid(child, &status, 0) != child) fail(all_, mine_, "waitpid");
+    note_progress();
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
       fail(all_, mine_, "child %d ended with status 0x%x", child, static_cast<unsigned>(status));
     std::move(children_.begin() + 1, children_.end(), children_.begin());

@@ -13,6 +13,22 @@
 
 namespace churn {
 
+namespace {
+// For one page to come, or one operation: much more than either takes on a machine that is busy with other things. A
+// child as a whole looks at a gigabyte, and may take longer.
+constexpr unsigned kSecondsWithoutProgress = 120;
+bool g_expects_progress = false;
+}  // namespace
+
+void expect_progress() {
+  g_expects_progress = true;
+  note_progress();
+}
+
+void note_progress() {
+  if (g_expects_progress) alarm(kSecondsWithoutProgress);
+}
+
 void* shadow_memory(std::size_t bytes) {
   int file = memfd_create("churn-shadow", MFD_CLOEXEC);
   void* memory = MAP_FAILED;
@@ -114,6 +130,7 @@ void fail(const Everything& all, const ThreadShadow& thread, const char* format,
 void verify_cells(const Everything& all, ThreadShadow& thread, Area& area, std::size_t first, std::size_t count,
                   const char* when) {
   for (std::size_t i = first; i < first + count; ++i) {
+    if (i % kCellsPerPage == 0) note_progress();
     if (area.cells[i] == kHole) continue;
     std::size_t wrong = first_mismatch(area.cell(i), area.cell_bytes(i), area.cells[i]);
     if (wrong != kNoMismatch) fail_mismatch(all, thread, area, i, wrong, when);

@@ -94,6 +94,10 @@ Everything make_everything(std::uint64_t seed, std::size_t bytes_total, std::siz
 // Every cell and small allocation of the thread is as its shadow says.
 void verify_cells(const Everything& all, ThreadShadow& thread, Area& area, std::size_t first, std::size_t count,
                   const char* when);
+// In a child: it is killed by SIGALRM when it makes no progress for two minutes.
+void expect_progress();
+void note_progress();
+
 void verify_thread(const Everything& all, ThreadShadow& thread, const char* when);
 // No addition was lost. Only while no other thread adds.
 void verify_counters(const Everything& all, const ThreadShadow& thread, const char* when);
