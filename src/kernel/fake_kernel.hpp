@@ -85,6 +85,7 @@ class FakeKernel : public Kernel {
   int unregister_range(std::uintptr_t address, std::size_t length) override;
   // Posted messages; -EINTR instead of blocking, because there is nobody else to post one.
   int read_faults(std::span<FaultMessage> messages, bool block) override;
+  int look_for_faults(std::span<FaultMessage> messages) override { return read_faults(messages, false); }
   std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) override;
   std::int64_t zero(std::uintptr_t target, std::size_t length) override;
   std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override;

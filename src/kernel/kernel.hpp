@@ -25,6 +25,7 @@ struct KernelFeatures {
   bool poison = false;            // UFFDIO_POISON (6.6)
   bool move = false;              // UFFDIO_MOVE (6.8)
   bool vectored_discard = false;  // process_madvise(DONTNEED) on oneself (6.13)
+  bool look_for_faults = false;   // look_for_faults() (6.10)
 };
 
 struct FaultMessage {
@@ -54,6 +55,8 @@ class Kernel {
   // Reads waiting messages (from one thread at a time); blocks while there are none if `block`. Count, 0 when none,
   // or -errno (-EINTR included).
   virtual int read_faults(std::span<FaultMessage> messages, bool block) = 0;
+  // The same without blocking, by any number of threads, also while one blocks in read_faults().
+  virtual int look_for_faults(std::span<FaultMessage> messages) = 0;
 
   // Maps fresh pages filled from `source` (any memory), at once and atomically, and wakes who waits for them.
   // protect: clean, so that the first write faults. Returns bytes done (maybe short), -EEXIST when the first page

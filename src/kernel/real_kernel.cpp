@@ -42,6 +42,7 @@ class RealKernel final : public Kernel {
   int register_range(std::uintptr_t address, std::size_t length) override;
   int unregister_range(std::uintptr_t address, std::size_t length) override;
   int read_faults(std::span<FaultMessage> messages, bool block) override;
+  int look_for_faults(std::span<FaultMessage> messages) override;
   std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) override;
   std::int64_t zero(std::uintptr_t target, std::size_t length) override;
   std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override;
@@ -56,6 +57,9 @@ class RealKernel final : public Kernel {
 
  private:
   void set_blocking(bool block);
+  ssize_t look(std::span<uffd_msg> raw);
+  static int unpack(std::span<const uffd_msg> raw, std::span<FaultMessage> messages);
+  static constexpr std::size_t kMessagesMax = 64;
   static constexpr std::size_t kLookPages = 256;  // as many as an evictor takes at once
   bool resident(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits);
   std::int64_t moved_without_a_word(std::uintptr_t target, std::uintptr_t source, std::size_t length);
@@ -82,6 +86,8 @@ Status RealKernel::open() {
   self_fd_ = pidfd_for_self_advice();
   if (self_fd_ >= 0) self_fd_ = move_high(self_fd_);
   features_.vectored_discard = self_fd_ != -1;
+  uffd_msg none;
+  features_.look_for_faults = look({&none, 1}) < 0 && errno == EAGAIN;
   return {};
 }
 
@@ -118,14 +124,31 @@ void RealKernel::set_blocking(bool block) {
 
 int RealKernel::read_faults(std::span<FaultMessage> messages, bool block) {
   set_blocking(block);
-  std::array<uffd_msg, 64> raw;
+  std::array<uffd_msg, kMessagesMax> raw;
   std::size_t wanted = std::min(messages.size(), raw.size());
   ssize_t got = read(fault_fd_, raw.data(), wanted * sizeof(uffd_msg));
   if (got < 0) return errno == EAGAIN ? 0 : -errno;
+  return unpack(std::span(raw).first(static_cast<std::size_t>(got) / sizeof(uffd_msg)), messages);
+}
+
+int RealKernel::look_for_faults(std::span<FaultMessage> messages) {
+  std::array<uffd_msg, kMessagesMax> raw;
+  ssize_t got = look(std::span(raw).first(std::min(messages.size(), raw.size())));
+  if (got < 0) return errno == EAGAIN ? 0 : -errno;
+  return unpack(std::span(raw).first(static_cast<std::size_t>(got) / sizeof(uffd_msg)), messages);
+}
+
+// Whether read() waits is a property of the descriptor, which all threads share; of preadv2() it is one of the call.
+ssize_t RealKernel::look(std::span<uffd_msg> raw) {
+  iovec place{raw.data(), raw.size_bytes()};
+  return preadv2(fault_fd_, &place, 1, -1, RWF_NOWAIT);
+}
+
+int RealKernel::unpack(std::span<const uffd_msg> raw, std::span<FaultMessage> messages) {
   int count = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(uffd_msg); ++i) {
-    if (raw[i].event != UFFD_EVENT_PAGEFAULT) continue;
-    const auto& fault = raw[i].arg.pagefault;
+  for (const uffd_msg& message : raw) {
+    if (message.event != UFFD_EVENT_PAGEFAULT) continue;
+    const auto& fault = message.arg.pagefault;
     messages[static_cast<std::size_t>(count++)] = {page_floor(fault.address), fault.feat.ptid,
                                                    (fault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0,
                                                    (fault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};

@@ -19,8 +19,9 @@ alignas(kPageSize) std::array<std::byte, bytes_of_pages(Fetcher::kRunMax)> g_zer
 
 }  // namespace
 
-Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, ProgramThreads& threads, Evictor& direct) {
-  auto handler = std::unique_ptr<FaultHandler>(new FaultHandler(core, threads, direct));
+Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, const HandlerPlace& place, Evictor& direct,
+                                                           FaultHandler* first) {
+  auto handler = std::unique_ptr<FaultHandler>(new FaultHandler(core, place, direct, first));
   auto fetcher = Fetcher::create(core);
   if (!fetcher) return std::unexpected(fetcher.error());
   handler->fetcher_ = std::move(*fetcher);
@@ -61,19 +62,64 @@ void FaultHandler::run() {
       fetcher_->progress();
     }
     // working_ is held here, and stays so while requests are in flight.
-    std::uint64_t started = now_ns();
-    for (int i = 0; i < count; ++i) serve(messages_[static_cast<std::size_t>(i)]);
-    if (count > 0) spin_.start(started);
-    if (count > 0) stat_page()->fault_latency.add((now_ns() - started) / static_cast<unsigned>(count));
+    if (count > 0) serve_all(count);
     if (fetcher_->in_flight() == 0) working_.unlock();
   }
+}
+
+void FaultHandler::run_spare() {
+  InsideRuntime inside;
+  note_runtime_thread();
+  placement_.start();
+  for (;;) {
+    std::uint32_t thread_id = place_.attendance.wait_for_call(place_.handler);
+    std::uint64_t served = placement_.go_to(thread_id) ? serve_while_called() : 0;
+    placement_.go_back();
+    place_.attendance.leave(place_.handler, served);
+  }
+}
+
+// Looks again and again without sleeping, which it can do because it makes way: where the thread runs, it does not;
+// and where the thread waits, there is nothing better to do. What it does not sleep for need not wake it.
+std::uint64_t FaultHandler::serve_while_called() {
+  std::uint64_t served = 0;
+  for (unsigned in_vain = 0; in_vain < kLooksInVain && placement_.makes_way();) {
+    if (paused_.load() != 0) {
+      futex_wait(&paused_, 1);
+      continue;
+    }
+    int count = core_.kernel.look_for_faults(room_for_messages());
+    if (count < 0) break;
+    if (count == 0) {
+      ++in_vain;
+      placement_.looked();
+      continue;
+    }
+    in_vain = 0;
+    served += static_cast<unsigned>(count);
+    LockGuard guard(working_);
+    serve_all(count);
+  }
+  return served;
+}
+
+// Alone it takes all there are; beside others one, and leaves the others theirs.
+std::span<FaultMessage> FaultHandler::room_for_messages() {
+  return std::span(messages_).first(place_.attendance.alone() ? messages_.size() : 1);
+}
+
+void FaultHandler::serve_all(int count) {
+  std::uint64_t started = now_ns();
+  for (int i = 0; i < count; ++i) serve(messages_[static_cast<std::size_t>(i)]);
+  spin_.start(started);
+  stat_page()->fault_latency.add((now_ns() - started) / static_cast<unsigned>(count));
 }
 
 // Nothing is in flight. A device that never has anything in flight is served with one system call a fault; poll(),
 // which the others need, does not work on a descriptor that blocks, and changing it costs two.
 int FaultHandler::wait_for_faults() {
   bool synchronous = fetcher_->event_descriptor() < 0;
-  if (synchronous) return core_.kernel.read_faults(messages_, true);
+  if (synchronous) return core_.kernel.read_faults(room_for_messages(), true);
   if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;
   pollfd wait{core_.kernel.fault_descriptor(), POLLIN, 0};
   ::poll(&wait, 1, 100);

@@ -1,9 +1,9 @@
 // Serves faults (message mode): reads messages, many at a time, and brings each page to where it can be used.
 //
-// One thread. It never waits for one fetch while others can go on: requests to slow devices are in flight while more
-// messages are read. It follows the faulting threads to their CPU, because waking it there costs 4 us and waking it
-// on another CPU of a virtual machine 70 (FACTS.md 2). (Eden 3.2 "Unhinted path"; ExtMem 3.2.1 on what the hand-over
-// costs.)
+// A thread each; of several handlers (handler_team.hpp) each serves what it happens to read. None waits for one fetch
+// while others can go on: requests to slow devices are in flight while more messages are read. A handler follows the
+// faulting threads to their CPU, because waking it there costs 4 us and waking it on another CPU of a virtual machine
+// 70 (FACTS.md 2). (Eden 3.2 "Unhinted path"; ExtMem 3.2.1 on what the hand-over costs.)
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,14 @@ namespace hinterland {
 
 class FaultHandler {
  public:
-  static Result<std::unique_ptr<FaultHandler>> create(Core& core, ProgramThreads& threads, Evictor& direct);
+  // `first`: null for handler 0; for a spare one, handler 0, with which it shares what is known of streams.
+  static Result<std::unique_ptr<FaultHandler>> create(Core& core, const HandlerPlace& place, Evictor& direct,
+                                                      FaultHandler* first);
 
   // The thread's body: serves until the process ends.
   void run();
+  // The same for a spare handler: serves while it is called to a thread (attendance.hpp).
+  void run_spare();
   // Serves one message; run() calls it, and tests of the page machine do.
   void serve(const FaultMessage& message);
   bool progress() { return fetcher_->progress(); }
@@ -39,10 +43,21 @@ class FaultHandler {
   // At most this long the next fault waits for reclaim: 0.1 ms. More bring nothing (FACTS.md 2).
   static constexpr std::size_t kPagesTakenHere = 32;
 
-  FaultHandler(Core& core, ProgramThreads& threads, Evictor& direct)
-      : core_(core), placement_(threads), direct_(direct), streams_(core.read_ahead_pages_max) {}
+  // A thread that computes for long is left alone after so many looks in vain, about 1 ms.
+  static constexpr unsigned kLooksInVain = 4096;
+
+  FaultHandler(Core& core, const HandlerPlace& place, Evictor& direct, FaultHandler* first)
+      : core_(core),
+        place_(place),
+        placement_(place),
+        direct_(direct),
+        own_streams_(core.read_ahead_pages_max),
+        streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);
+  std::span<FaultMessage> room_for_messages();
+  std::uint64_t serve_while_called();
+  void serve_all(int count);
   int wait_for_faults();
   void wait_for_arrivals();
   void serve_resident(PageIndex page, PageWord word, const FaultMessage& message);
@@ -57,10 +72,12 @@ class FaultHandler {
   void keep_room();
 
   Core& core_;
+  const HandlerPlace place_;
   HandlerPlacement placement_;
   Evictor& direct_;
   std::unique_ptr<Fetcher> fetcher_;
-  Streams streams_;
+  SharedStreams own_streams_;
+  SharedStreams& streams_;
   Mutex working_;                         // held while messages are served or requests are in flight
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;

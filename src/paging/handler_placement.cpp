@@ -19,30 +19,38 @@ pid_t own_thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
 }  // namespace
 
-void HandlerPlacement::add_companion() {
-  for (std::atomic<pid_t>& companion : companions_) {
-    pid_t none = 0;
-    if (companion.compare_exchange_strong(none, own_thread_id(), std::memory_order_relaxed)) return;
-  }
-}
-
 void HandlerPlacement::start() {
   handler_id_ = own_thread_id();
   permitted_ = wake_watchdog_ != nullptr && may_leave_idle_policy();
-  started_ = sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
+  cpu_set_t allowed;
+  started_ = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  if (started_) companions_.allow(allowed);
 }
 
 void HandlerPlacement::on_fault(std::uint32_t faulting_thread_id) {
   served();  // odd now
-  if (!started_) return;
-  bool lone = lone_.on_fault(faulting_thread_id);
+  if (!started_ || attendance_.by_another(faulting_thread_id, handler_)) return;
+  bool same = std::exchange(thread_id_, handler_ == 0 ? faulting_thread_id : thread_id_) == faulting_thread_id;
+  if (!same)
+    note_stranger(faulting_thread_id);
+  else if (handler_ == 0)
+    attendance_.attend(0, faulting_thread_id);
+  if (!same && handler_ != 0) return;
+  bool lone = handler_ != 0 || lone_.on_fault(faulting_thread_id);
   int target = follow_.on_fault(threads_.cpu_of(faulting_thread_id), sched_getcpu());
   if (target >= 0) move_to(target);
-  if (lone == makes_way()) return;
+  if (handler_ != 0 || lone == makes_way()) return;
   if (!lone)
     stop_making_way();
   else if (permitted_)
     make_way();
+}
+
+// Two threads in turns look like many strangers; one now and then, in between many faults of one thread, does not.
+void HandlerPlacement::note_stranger(std::uint32_t thread_id) {
+  if (!permitted_ || thread_id == 0 || ++strangers_ < attendance_.patience()) return;
+  strangers_ = 0;
+  attendance_.call(thread_id);
 }
 
 void HandlerPlacement::move_to(int cpu) {
@@ -51,7 +59,16 @@ void HandlerPlacement::move_to(int cpu) {
   CPU_SET(static_cast<unsigned>(cpu), &cpus);
   if (sched_setaffinity(0, sizeof cpus, &cpus) != 0) return;  // a cpuset: then we stay, and are only slower
   cpu_.store(cpu, std::memory_order_relaxed);
-  if (makes_way()) keep_companions_off(cpu);
+  if (makes_way()) companions_.keep_off(handler_, cpu);
+}
+
+bool HandlerPlacement::go_to(std::uint32_t thread_id) {
+  int cpu = threads_.cpu_of(thread_id);
+  if (!started_ || !permitted_ || cpu < 0) return false;
+  thread_id_ = thread_id;
+  move_to(cpu);
+  make_way();
+  return makes_way();
 }
 
 void HandlerPlacement::make_way() {
@@ -59,8 +76,9 @@ void HandlerPlacement::make_way() {
     permitted_ = false;
     return;
   }
+  strangers_ = 0;
   cpu_.store(sched_getcpu(), std::memory_order_relaxed);
-  keep_companions_off(cpu_.load(std::memory_order_relaxed));
+  companions_.keep_off(handler_, cpu_.load(std::memory_order_relaxed));
   makes_way_.store(true, std::memory_order_release);  // pairs with watch(): handler_id_ is there
   wake_watchdog_();
 }
@@ -69,26 +87,12 @@ void HandlerPlacement::make_way() {
 void HandlerPlacement::stop_making_way() {
   if (!makes_way_.exchange(false, std::memory_order_acq_rel)) return;
   set_idle_policy(handler_id_, false);
-  keep_companions_off(-1);
-}
-
-// Else they would be woken on the handler's CPU, which looks free, and the program's thread would find it taken.
-void HandlerPlacement::keep_companions_off(int cpu) {
-  cpu_set_t cpus = allowed_;
-  if (cpu >= 0) CPU_CLR(static_cast<unsigned>(cpu), &cpus);
-  if (CPU_COUNT(&cpus) == 0) cpus = allowed_;
-  for (std::atomic<pid_t>& companion : companions_) {
-    pid_t id = companion.load(std::memory_order_relaxed);
-    if (id != 0) sched_setaffinity(id, sizeof cpus, &cpus);
-  }
+  companions_.keep_off(handler_, -1);
 }
 
 std::uint64_t HandlerPlacement::watch() {
   if (!makes_way_.load(std::memory_order_acquire)) return kNotWatched;
-  if (std::exchange(watchdog_id_, own_thread_id()) == 0) {
-    add_companion();
-    keep_companions_off(cpu_.load(std::memory_order_relaxed));
-  }
+  if (!std::exchange(watched_before_, true)) companions_.join();
   std::uint64_t now = now_ns();
   if (now - looked_at_ns_ < kTickNs) return kTickNs - (now - looked_at_ns_);  // too soon to tell
   looked_at_ns_ = now;
@@ -105,7 +109,7 @@ std::uint64_t HandlerPlacement::watch() {
   stop_making_way();
   // In the middle of a fault it only has its own book-keeping left, and the program, awake again, computes for long.
   // With a fault waiting to be read somebody else has the CPU, and making way costs more than it saves.
-  if (starves && progress % 2 == 0) lone_.went_wrong();
+  if (starves && progress % 2 == 0 && handler_ == 0) lone_.went_wrong();
   return kNotWatched;
 }
 

@@ -17,6 +17,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "paging/attendance.hpp"
+#include "paging/companions.hpp"
 #include "paging/program_threads.hpp"
 
 namespace hinterland {
@@ -73,21 +75,36 @@ class LoneFaulter {
   std::atomic<std::uint32_t> needed_{kStreakMin};  // relaxed: only steers
 };
 
+// Which handler it is, and what it shares with the others. All borrowed for the life of the process.
+struct HandlerPlace {
+  ProgramThreads& threads;
+  Attendance& attendance;
+  Companions& companions;
+  unsigned handler = 0;  // 0: the one that is always there
+};
+
 class HandlerPlacement {
  public:
   static constexpr std::uint64_t kNotWatched = ~0ull;
 
-  explicit HandlerPlacement(ProgramThreads& threads) : threads_(threads) {}
+  explicit HandlerPlacement(const HandlerPlace& place)
+      : threads_(place.threads),
+        attendance_(place.attendance),
+        companions_(place.companions),
+        handler_(place.handler) {}
 
   // Before the handler's thread starts: whoever calls watch(), and how to wake it.
   void set_watchdog(void (*wake)()) { wake_watchdog_ = wake; }
-  // The calling thread, one of ours, runs elsewhere while the handler makes way. Once a thread; the watchdog too.
-  void add_companion();
 
   // --- the handler's thread
   void start();
   void on_fault(std::uint32_t faulting_thread_id);
-  void served() { progress_.store(progress_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void served() { advance(1); }
+  // A spare handler goes to the thread's CPU and makes way there. False when it cannot.
+  bool go_to(std::uint32_t thread_id);
+  void go_back() { stop_making_way(); }
+  // It looked for faults, and there were none: it does not starve.
+  void looked() { advance(2); }
 
   // --- the watchdog's thread
   // Takes the making way back when the handler starves, or has had nothing to do. Returns in how many ns it must be
@@ -97,27 +114,33 @@ class HandlerPlacement {
   bool makes_way() const { return makes_way_.load(std::memory_order_relaxed); }
 
  private:
+  void advance(std::uint32_t by) {
+    progress_.store(progress_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  void note_stranger(std::uint32_t thread_id);
   void make_way();
   void stop_making_way();
   void move_to(int cpu);
-  void keep_companions_off(int cpu);  // -1: it may run everywhere
 
   ProgramThreads& threads_;
+  Attendance& attendance_;
+  Companions& companions_;
+  const unsigned handler_;
   void (*wake_watchdog_)() = nullptr;
   bool permitted_ = false;  // the handler's thread only, as all without a remark
   bool started_ = false;
-  cpu_set_t allowed_{};
+  std::uint32_t thread_id_ = 0;  // whom it served last, or, a spare handler, is with
+  std::uint32_t strangers_ = 0;  // faults of others since the last one that called a handler
   FollowCpu follow_;
   LoneFaulter lone_;
-  pid_t handler_id_ = 0;                            // written before makes_way_ becomes true
-  std::array<std::atomic<pid_t>, 2> companions_{};  // relaxed: these threads exist as long as the process
-  std::atomic<int> cpu_{-1};                        // where it makes way. Relaxed: only steers
-  pid_t watchdog_id_ = 0;                           // the watchdog's
-  std::atomic<bool> makes_way_{false};              // who changes it from true to false undoes it
+  pid_t handler_id_ = 0;                    // written before makes_way_ becomes true
+  std::atomic<int> cpu_{-1};                // where it makes way. Relaxed: only steers
+  std::atomic<bool> makes_way_{false};      // who changes it from true to false undoes it
   std::atomic<std::uint32_t> progress_{0};  // odd: a fault is being served. Relaxed: compared with itself only
-  std::uint32_t progress_seen_ = 0;         // the watchdog's
-  std::uint64_t looked_at_ns_ = 0;          // the watchdog's
-  unsigned quiet_ticks_ = 0;                // the watchdog's
+  bool watched_before_ = false;             // the watchdog's, as the rest
+  std::uint32_t progress_seen_ = 0;
+  std::uint64_t looked_at_ns_ = 0;
+  unsigned quiet_ticks_ = 0;
 };
 
 }  // namespace hinterland

@@ -76,7 +76,9 @@ class HandlerPlacementTest : public ::testing::Test {
   static inline int wakes = 0;
   std::atomic<bool> finished{false};
   std::unique_ptr<ProgramThreads> threads = std::make_unique<ProgramThreads>();
-  HandlerPlacement placement{*threads};
+  Attendance attendance;
+  Companions companions;
+  HandlerPlacement placement{{*threads, attendance, companions}};
 };
 
 TEST_F(HandlerPlacementTest, MakesWayForALoneThreadAndNotForTwo) {
@@ -135,7 +137,7 @@ TEST_F(HandlerPlacementTest, ACompanionRunsElsewhereMeanwhile) {
   cpu_set_t before, meanwhile, after;
   sched_getaffinity(0, sizeof before, &before);
   if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one CPU";
-  placement.add_companion();
+  companions.join();
   as_handler([&] {
     cpu_set_t here;
     CPU_ZERO(&here);
@@ -148,6 +150,47 @@ TEST_F(HandlerPlacementTest, ACompanionRunsElsewhereMeanwhile) {
     sched_getaffinity(getpid(), sizeof after, &after);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
   });
+}
+
+TEST_F(HandlerPlacementTest, CallsASpareHandlerWhenTwoThreadsFaultInTurnsAndStaysWithOne) {
+  attendance.allow_spares(1, [] { ++wakes; });
+  as_handler([&] {
+    for (int i = 0; i < 100 && attendance.alone(); ++i) faults(7, 1), faults(8, 1);
+    EXPECT_TRUE(attendance.is_called(1));
+    wakes = 0;
+    std::uint32_t left_to_us = attendance.by_another(7, 0) ? 8 : 7, others = 15 - left_to_us;
+    for (std::uint32_t i = 0; i < LoneFaulter::kStreakMin; ++i) faults(left_to_us, 1), faults(others, 1);
+    EXPECT_TRUE(placement.makes_way()) << "the other thread has a handler of its own";
+    EXPECT_EQ(wakes, 1) << "of the watchdog";
+    faults(9, 1);
+    EXPECT_FALSE(placement.makes_way()) << "a third";
+  });
+}
+
+TEST_F(HandlerPlacementTest, OneStrangerNowAndThenCallsNobody) {
+  attendance.allow_spares(1, [] { ++wakes; });
+  as_handler([&] {
+    for (int i = 0; i < 100; ++i) faults(7, LoneFaulter::kStreakMin), faults(8, 1);
+    EXPECT_TRUE(attendance.alone());
+  });
+}
+
+TEST_F(HandlerPlacementTest, ASpareHandlerMakesWayAtOnceWhereTheThreadIs) {
+  volatile std::uint32_t cpu = static_cast<std::uint32_t>(sched_getcpu());
+  threads->add(8, &cpu);
+  HandlerPlacement spare{{*threads, attendance, companions, 1}};
+  spare.set_watchdog([] { ++wakes; });
+  std::thread([&] {
+    spare.start();
+    EXPECT_FALSE(spare.go_to(9)) << "nobody knows where that thread is";
+    EXPECT_TRUE(spare.go_to(8));
+    EXPECT_EQ(sched_getscheduler(0), SCHED_IDLE);
+    EXPECT_EQ(static_cast<std::uint32_t>(sched_getcpu()), cpu);
+    for (int i = 0; i < 100; ++i) spare.on_fault(7), spare.served();
+    EXPECT_TRUE(spare.makes_way()) << "a stranger's fault is served and changes nothing";
+    spare.go_back();
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+  }).join();
 }
 
 }  // namespace

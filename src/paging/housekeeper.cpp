@@ -44,6 +44,10 @@ void Pager::Impl::housekeeper() {
 
 std::uint64_t Pager::Impl::look_after() {
   answer_requests();
+  if (handlers.wants_start()) {
+    LockGuard guard(map_mutex);
+    handlers.start_called();
+  }
   std::uint64_t sleep_ns = core.managed.load() ? keep_room_for_other_memory() : watch_pressure();
   if (core.space->is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
   refresh_gauges();
@@ -98,7 +102,7 @@ std::uint64_t Pager::Impl::keep_room_for_other_memory() {
 }
 
 std::uint64_t Pager::Impl::watch_handler() {
-  return core.managed.load() ? handler->placement().watch() : HandlerPlacement::kNotWatched;
+  return core.managed.load() ? handlers.watch() : HandlerPlacement::kNotWatched;
 }
 
 void Pager::Impl::note_peak(std::uint64_t resident) {

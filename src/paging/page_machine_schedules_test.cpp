@@ -102,6 +102,23 @@ TEST_F(PageMachineSchedules, OverCopiesAndQueuedRequests) {
   explore_all(options, "copy, queued");
 }
 
+// Two threads that fault, and a handler for each of them (or both for one: whichever reads the message).
+TEST_F(PageMachineSchedules, TwoHandlers) {
+  InterleavingOptions options = one_page();
+  options.two_handlers = true;
+  if (explore_everything()) return explore_all(options, "two handlers");
+  const std::vector<std::pair<Start, Pair>> some = {{Start::far, {Kind::read, Kind::read}},
+                                                    {Start::far, {Kind::write, Kind::evict}},
+                                                    {Start::far, {Kind::read, Kind::fork}},
+                                                    {Start::parked, {Kind::read, Kind::read}},
+                                                    {Start::parked, {Kind::read, Kind::drop}}};
+  for (const auto& [start, pair] : some) {
+    options.start = start;
+    explore_pair(pair, options);
+  }
+  report("two handlers");
+}
+
 // What goes wrong below. One of them here, the others with explore_everything().
 class PageMachineTroubles : public PageMachineSchedules, public ::testing::WithParamInterface<Trouble> {};
 
@@ -135,6 +152,7 @@ InterleavingOptions random_setting(std::mt19937_64& random) {
   options.move = random() % 2 == 0;
   options.second_chance = random() % 5 != 0;
   options.trouble = kTroubles[random() % kTroubles.size()];
+  options.two_handlers = random() % 2 == 0;
   options.direct = random() % 2 == 0 && options.trouble != Trouble::one_read_fails;
   return options;
 }

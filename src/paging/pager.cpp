@@ -1,8 +1,6 @@
 // Starting the pager, taking the program's memory over, and the small calls.
 #include "paging/pager.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,28 +14,12 @@
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "paging/pager_impl.hpp"
+#include "paging/runtime_thread.hpp"
 
 namespace hinterland {
 namespace {
 
 Pager* g_pager = nullptr;
-
-// A thread of the runtime: takes no signals of the program.
-template <typename Body>
-Status start_thread(const char* name, Body* body, void* (*entry)(void*)) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  int error = pthread_create(&thread, nullptr, entry, body);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0)
-    return std::unexpected(
-        Error::make(error, "cannot start the %s thread", name).remedy("raise the limit on threads: ulimit -u"));
-  pthread_setname_np(thread, name);
-  pthread_detach(thread);
-  return {};
-}
 
 std::uint32_t frames_for(std::uint64_t budget_bytes) {
   // Room for the second chance plus the batches of two evictors; the budget may later be tuned up to eight times.
@@ -120,26 +102,19 @@ Status Pager::Impl::create_paging_parts() {
   auto second = Evictor::create(core);
   if (!second) return std::unexpected(second.error());
   direct = std::move(*second);
-  auto made = FaultHandler::create(core, threads, *direct);
-  if (!made) return std::unexpected(made.error());
-  handler = std::move(*made);
-  reclaimer = std::make_unique<Reclaimer>(core, *background, handler->placement());
+  if (Status status = handlers.create(*direct); !status) return status;
+  reclaimer = std::make_unique<Reclaimer>(core, *background, handlers.companions());
   return {};
 }
 
 Status Pager::Impl::start_paging_threads() {
   if (Status status = create_paging_parts(); !status) return status;
-  handler->placement().set_watchdog(kick_housekeeper);
-  auto entry_handler = [](void* self) -> void* {
-    static_cast<FaultHandler*>(self)->run();
-    return nullptr;
-  };
   auto entry_reclaimer = [](void* self) -> void* {
     static_cast<Reclaimer*>(self)->run();
     return nullptr;
   };
-  if (Status status = start_thread("hl-faults", handler.get(), entry_handler); !status) return status;
-  return start_thread("hl-reclaim", reclaimer.get(), entry_reclaimer);
+  if (Status status = handlers.start(kick_housekeeper); !status) return status;
+  return start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer);
 }
 
 Status Pager::Impl::start_housekeeper() {
@@ -147,7 +122,7 @@ Status Pager::Impl::start_housekeeper() {
     static_cast<Impl*>(self)->housekeeper();
     return nullptr;
   };
-  return start_thread("hl-housekeeper", this, entry);
+  return start_runtime_thread("hl-housekeeper", this, entry);
 }
 
 Status Pager::Impl::take_over() {

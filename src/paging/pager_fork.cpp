@@ -72,7 +72,7 @@ int Pager::before_fork() {
   if (!parts.core.managed.load()) return 0;
   parts.hints.pause();
   parts.background->mutex().lock();
-  parts.handler->pause();
+  parts.handlers.pause();
   parts.direct->mutex().lock();
   parts.core.protection_mutex.lock();
   parts.core.policy.mutex().lock();
@@ -95,7 +95,7 @@ void Pager::after_fork_in_parent(bool forked) {
     parts.core.policy.mutex().unlock();
     parts.core.protection_mutex.unlock();
     parts.direct->mutex().unlock();
-    parts.handler->resume();
+    parts.handlers.resume();
     parts.background->mutex().unlock();
     parts.hints.resume();
   }
@@ -203,7 +203,7 @@ Status Pager::Impl::resume_paging_in_child() {
     return std::unexpected(Error::make(-error, "cannot keep far memory from copies of the process"));
   // New objects: threads, channels and buffers of the parent's do not exist here. The old ones are left alone, not
   // destroyed: their channels belong to connections that the parent still uses.
-  static_cast<void>(handler.release());
+  handlers.after_fork_in_child();
   static_cast<void>(background.release());
   static_cast<void>(direct.release());
   static_cast<void>(reclaimer.release());

@@ -1,6 +1,6 @@
 // The pager's parts, put together. Private to the paging room.
 //
-// Locks, outermost first: map_mutex, then the lanes of hints, the handler's and the evictors' own (through pause()
+// Locks, outermost first: map_mutex, then the lanes of hints, the handlers' and the evictors' own (through pause()
 // and mutex()), then Core::protection_mutex, the policy's, the frame ring's. Whoever waits for a page's busy bit may
 // hold only map_mutex: the movers that hold pages never take it.
 #pragma once
@@ -13,7 +13,7 @@
 #include "paging/copy_mark.hpp"
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
-#include "paging/fault_handler.hpp"
+#include "paging/handler_team.hpp"
 #include "paging/heap_calls.hpp"
 #include "paging/hints.hpp"
 #include "paging/pager.hpp"
@@ -24,7 +24,8 @@
 namespace hinterland {
 
 struct Pager::Impl {
-  Impl(Kernel& kernel, std::unique_ptr<far::Device> device) : core(kernel, std::move(device)), hints(core) {}
+  Impl(Kernel& kernel, std::unique_ptr<far::Device> device)
+      : core(kernel, std::move(device)), hints(core), handlers(core, threads) {}
 
   Core core;
   Hints hints;
@@ -36,7 +37,7 @@ struct Pager::Impl {
   CopyMark copy_mark;
   std::unique_ptr<Evictor> background;
   std::unique_ptr<Evictor> direct;
-  std::unique_ptr<FaultHandler> handler;
+  HandlerTeam handlers;
   std::unique_ptr<Reclaimer> reclaimer;
   std::atomic<std::uint64_t> budget_bytes{0};
 

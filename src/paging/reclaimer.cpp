@@ -10,7 +10,7 @@ namespace hinterland {
 void Reclaimer::run() {
   InsideRuntime inside;
   note_runtime_thread();
-  placement_.add_companion();
+  companions_.join();
   // Doubles while nothing can be taken (everything pinned, device gone), so that a hopeless case costs no CPU.
   long pause_ns = 1'000'000;
   for (;;) {

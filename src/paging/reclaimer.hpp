@@ -1,16 +1,16 @@
 // Background reclaim: keeps some of the budget free, so that faults need not (Hermit 4.2, Eden 3.3).
 #pragma once
 
+#include "paging/companions.hpp"
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
-#include "paging/handler_placement.hpp"
 
 namespace hinterland {
 
 class Reclaimer {
  public:
-  Reclaimer(Core& core, Evictor& evictor, HandlerPlacement& placement)
-      : core_(core), evictor_(evictor), placement_(placement) {}
+  Reclaimer(Core& core, Evictor& evictor, Companions& companions)
+      : core_(core), evictor_(evictor), companions_(companions) {}
 
   // The thread's body: sleeps until the free part of the budget falls below the low watermark, then reclaims up to
   // the high one.
@@ -19,7 +19,7 @@ class Reclaimer {
  private:
   Core& core_;
   Evictor& evictor_;
-  HandlerPlacement& placement_;
+  Companions& companions_;
 };
 
 }  // namespace hinterland

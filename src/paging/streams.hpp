@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/mutex.hpp"
 #include "base/units.hpp"
 
 namespace hinterland {
@@ -42,6 +43,20 @@ class Streams {
   std::array<Stream, 32> streams_{};
   std::uint64_t clock_ = 0;
   std::uint32_t pages_max_;
+};
+
+// The same for several handlers: a stream's faults may come to any of them.
+class SharedStreams {
+ public:
+  explicit SharedStreams(std::uint32_t pages_max) : streams_(pages_max) {}
+  StreamWindow on_fault(PageIndex page, std::uint32_t window_pages) {
+    LockGuard guard(mutex_);
+    return streams_.on_fault(page, window_pages);
+  }
+
+ private:
+  Mutex mutex_;
+  Streams streams_;  // guarded by mutex_
 };
 
 }  // namespace hinterland

@@ -145,9 +145,7 @@ void Interleaving::restart_handler() {
   Pager::Impl& parts = machine_->parts();
   kernel_->reads_ahead = options_.pages > 1;
   if (options_.pages == 1) parts.core.read_ahead_pages_max = 1;
-  auto handler = FaultHandler::create(parts.core, parts.threads, *parts.direct);
-  HL_CHECK(handler.has_value());
-  parts.handler = std::move(*handler);
+  HL_CHECK(parts.handlers.create(*parts.direct).has_value());
   if (options_.read_ahead) machine_->serve({machine_->address_of(options_.pages), 0, false, false});
 }
 
@@ -200,7 +198,13 @@ std::string Interleaving::run(const Scheduler::Choose& choose, std::uint64_t ste
     case Trouble::short_calls:
       kernel_->failures.partial_pages = 1;
   }
-  scheduler_.add("the fault handler", [this] { machine_->parts().handler->run(); }, true);
+  HandlerTeam& handlers = machine_->parts().handlers;
+  scheduler_.add("the fault handler", [&handlers] { handlers.first().run(); }, true);
+  if (options_.two_handlers) {
+    auto second = handlers.add();
+    HL_CHECK(second.has_value());
+    scheduler_.add("the second fault handler", [second = *second] { second->run(); }, true);
+  }
   std::string stuck = scheduler_.run(choose, steps_max);
   if (!stuck.empty()) {
     static_cast<void>(machine_.release());  // somebody still waits in it

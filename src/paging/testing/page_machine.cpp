@@ -77,12 +77,12 @@ void PageMachine::fail(const char* what, std::uint32_t page) {
 }
 
 void PageMachine::serve(const FaultMessage& message) {
-  parts_->handler->serve(message);
+  parts_->handlers.first().serve(message);
   drain();
 }
 
 void PageMachine::drain() {
-  while (parts_->handler->in_flight() != 0) parts_->handler->progress();
+  while (parts_->handlers.first().in_flight() != 0) parts_->handlers.first().progress();
 }
 
 std::size_t PageMachine::reclaim(std::size_t pages) {

@@ -1,0 +1,103 @@
+#include "paging/handler_team.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "paging/runtime_thread.hpp"
+
+namespace hinterland {
+namespace {
+
+// A CPU for each but one handler's thread; with two CPUs, two handlers: each shares its CPU with the thread it
+// serves.
+unsigned spares_for_cpus() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
+  return static_cast<unsigned>(std::clamp<int>(CPU_COUNT(&allowed), 1, Attendance::kHandlersMax)) - 1;
+}
+
+}  // namespace
+
+Status HandlerTeam::create(Evictor& direct) {
+  auto made = FaultHandler::create(core_, {threads_, attendance_, companions_, 0}, direct, nullptr);
+  if (!made) return std::unexpected(made.error());
+  handlers_[0] = std::move(*made);
+  return {};
+}
+
+Status HandlerTeam::start(void (*wake_housekeeper)()) {
+  wake_housekeeper_ = wake_housekeeper;
+  bool one_is_enough = !core_.device->info().synchronous || !core_.kernel.features().look_for_faults;
+  attendance_.allow_spares(one_is_enough ? 0 : spares_for_cpus(), wake_housekeeper);
+  first().placement().set_watchdog(wake_housekeeper);
+  auto entry = [](void* self) -> void* {
+    static_cast<FaultHandler*>(self)->run();
+    return nullptr;
+  };
+  return start_runtime_thread("hl-faults", handlers_[0].get(), entry);
+}
+
+bool HandlerTeam::wants_start() const {
+  unsigned next = made_.load(std::memory_order_relaxed);
+  return next < Attendance::kHandlersMax && attendance_.is_called(next);
+}
+
+void HandlerTeam::start_called() {
+  auto entry = [](void* self) -> void* {
+    static_cast<FaultHandler*>(self)->run_spare();
+    return nullptr;
+  };
+  while (wants_start()) {
+    unsigned handler = made_.load(std::memory_order_relaxed);
+    auto spare = add();
+    Status status;
+    if (spare)
+      status = start_runtime_thread("hl-faults-more", *spare, entry);
+    else
+      status = std::unexpected(spare.error());
+    if (status) continue;
+    log::warning("%s; threads that fault at the same time share a fault handler", status.error().what());
+    attendance_.allow_spares(handler - 1, wake_housekeeper_);
+    attendance_.leave(handler, 0);
+  }
+}
+
+Result<FaultHandler*> HandlerTeam::add() {
+  unsigned handler = made_.load(std::memory_order_relaxed);
+  auto evictor = Evictor::create(core_);
+  if (!evictor) return std::unexpected(evictor.error());
+  auto made = FaultHandler::create(core_, {threads_, attendance_, companions_, handler}, **evictor, &first());
+  if (!made) return std::unexpected(made.error());
+  evictors_[handler] = std::move(*evictor);
+  handlers_[handler] = std::move(*made);
+  handlers_[handler]->placement().set_watchdog(wake_housekeeper_);
+  made_.store(handler + 1, std::memory_order_release);  // pairs with watch() and pause()
+  return handlers_[handler].get();
+}
+
+std::uint64_t HandlerTeam::watch() {
+  std::uint64_t again_ns = HandlerPlacement::kNotWatched;
+  for (unsigned handler = 0; handler < made_.load(std::memory_order_acquire); ++handler)
+    again_ns = std::min(again_ns, handlers_[handler]->placement().watch());
+  return again_ns;
+}
+
+void HandlerTeam::pause() {
+  for (unsigned handler = 0; handler < made_.load(std::memory_order_acquire); ++handler) handlers_[handler]->pause();
+}
+
+void HandlerTeam::resume() {
+  for (unsigned handler = 0; handler < made_.load(std::memory_order_acquire); ++handler) handlers_[handler]->resume();
+}
+
+void HandlerTeam::after_fork_in_child() {
+  for (auto& handler : handlers_) static_cast<void>(handler.release());
+  for (auto& evictor : evictors_) static_cast<void>(evictor.release());
+  made_.store(1, std::memory_order_relaxed);
+  attendance_.after_fork_in_child();
+  companions_.after_fork_in_child();
+}
+
+}  // namespace hinterland
