@@ -72,6 +72,13 @@ bool Pager::Impl::hears_hints() const {
          !core.window.contains(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()), 1);
 }
 
+void Pager::Impl::settle_hints() {
+  if (copy_mark.is_copy()) return;  // the lanes are the parent's, and nobody here uses them
+  Undisturbed undisturbed;
+  hints.pause();
+  hints.resume();
+}
+
 int Pager::pin(std::uintptr_t address, std::size_t length) {
   Impl& parts = *impl_;
   parts.refuse_copies();

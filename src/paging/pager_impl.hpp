@@ -108,6 +108,7 @@ struct Pager::Impl {
 
   // --- pager_hints.cpp
   bool hears_hints() const;                   // on this thread
+  void settle_hints();                        // returns when all hints that were under way are done
   std::atomic<std::int64_t> pages_pinned{0};  // by hints; a page pinned twice counts twice
 
   // --- pager_fork.cpp
