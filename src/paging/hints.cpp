@@ -87,7 +87,7 @@ Hints::Wanted Hints::pages_of(const Hint& hint) const {
   auto room = std::min<std::uint64_t>(most - wanted.now.count, std::max<std::uint64_t>(most / 4, 1));
   // With the page itself one run: one request, one mapping call.
   if (hint.read_ahead_limited)
-    room = std::min<std::uint64_t>(room, std::max(core_.read_ahead_pages_max, wanted.now.count) - wanted.now.count);
+    room = std::min<std::uint64_t>(room, std::max(core_.read_ahead_max(first), wanted.now.count) - wanted.now.count);
   std::uint64_t ahead = at_most(static_cast<std::uint64_t>(std::abs(std::int64_t{hint.read_ahead})), room);
   if (hint.read_ahead > 0) {
     wanted.all.count += at_most(ahead, window.pages() - wanted.now.end().value);

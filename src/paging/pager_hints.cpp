@@ -123,6 +123,21 @@ int Pager::discard(std::uintptr_t address, std::size_t length) {
   return -advise(start, end - start, MADV_DONTNEED);
 }
 
+void Pager::cold(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  if (!impl_->hears_hints()) return;
+  PinRange range = pages_in_window(core, address, length);
+  Undisturbed undisturbed;
+  for (std::uint32_t i = 0; i < std::min<std::uint32_t>(range.count, PolicyHost::kColdMax); ++i) {
+    PageIndex page = range.first + i;
+    PageWord word = core.pages[page].load();
+    if (word.busy() || word.state() != PageState::resident || !core.pages[page].try_lock(&word)) continue;
+    bool may_leave = word.state() == PageState::resident && !core.marks.is_held(page) && !core.pinned.contains(page);
+    if (may_leave) core.policy.cold(page);
+    core.unlock(page, word);
+  }
+}
+
 const std::atomic<std::uint8_t>* Pager::hint_map() const { return impl_->core.hint_map.bytes(); }
 
 }  // namespace hinterland
