@@ -30,6 +30,9 @@ install(FILES ${CMAKE_BINARY_DIR}/hinterland-config.cmake ${CMAKE_BINARY_DIR}/hi
 configure_file(${CMAKE_SOURCE_DIR}/cmake/hinterland.pc.in ${CMAKE_BINARY_DIR}/hinterland.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hinterland.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+configure_file(${CMAKE_SOURCE_DIR}/cmake/hinterland-runtime.pc.in ${CMAKE_BINARY_DIR}/hinterland-runtime.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/hinterland-runtime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
 # Man pages are generated from the option table while building; a tree without them installs without them.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
   OPTIONAL FILES_MATCHING PATTERN "*.1")

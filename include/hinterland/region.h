@@ -64,7 +64,8 @@ HL__INLINE int hl_region_create(struct hl_region* region, size_t size, const str
   if (runtime->abi_version >= 2) return runtime->region_create(region, size, options);
   if (size == 0 || size > (size_t)-1 - 65535 || options->rdahead < -1) return EINVAL;
   size = (size + 65535) / 65536 * 65536;
-  region->data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  /* MAP_ANONYMOUS | MAP_NORESERVE, names that strict C11 does not have */
+  region->data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | 0x4020, -1, 0);
   if (region->data == MAP_FAILED) {
     region->data = NULL;
     return errno;

@@ -9,6 +9,7 @@
 #include "base/inside.hpp"
 #include "base/mutex.hpp"
 #include "hinterland/region.h"
+#include "kernel/probe.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland::hint {
@@ -30,8 +31,10 @@ int fail(int error, const char* what, const char* remedy) {
   std::snprintf(g_error.data(), g_error.size(), "%s%s%s", what, remedy[0] != '\0' ? "; " : "", remedy);
   return error;
 }
+// Settings and URLs that are wrong have no errno, and a refusal has none either.
 int fail(const Error& error) {
-  return fail(error.code() != 0 ? error.code() : EINVAL, error.what(), error.next_step());
+  int code = error.code() != 0 ? error.code() : faults_permitted() ? EINVAL : EPERM;
+  return fail(code, error.what(), error.next_step());
 }
 
 int create_ordinary(hl_region* region, std::size_t size) {
