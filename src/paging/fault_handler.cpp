@@ -153,7 +153,8 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   PageCell& cell = core_.pages[page];
   PageWord word;
   while (!cell.try_lock(&word))
-    if (cell.announce_waiter()) return;  // whoever holds it wakes the thread, which then looks again
+    if (cell.announce_waiter())
+      return core_.page_is_waited_for();  // who holds it wakes the thread, which looks again
 
   switch (word.state()) {
     case PageState::resident:
@@ -305,6 +306,7 @@ bool FaultHandler::expects_write(PageIndex page, PageWord word) {
 PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState state) {
   // Under a small budget a run must not push out what it brings.
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
+  most = std::min(most, core_.read_ahead_max(page) + 1);
   std::uint32_t first = page.value, end = page.value + 1;
   auto take = [&](std::uint32_t neighbour) {
     if (core_.pages[{neighbour}].load().state() != state) return false;

@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
+#include "base/signal_handlers.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/runtime_thread.hpp"
 
@@ -113,7 +114,13 @@ Status Pager::Impl::start_paging_threads() {
     static_cast<Reclaimer*>(self)->run();
     return nullptr;
   };
+  auto entry_gatherer = [](void* self) -> void* {
+    static_cast<Hints*>(self)->run_gatherer();
+    return nullptr;
+  };
   if (Status status = handlers.start(kick_housekeeper); !status) return status;
+  if (!core.device->info().synchronous)
+    if (Status status = start_runtime_thread("hl-gather", &hints, entry_gatherer); !status) return status;
   return start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer);
 }
 
@@ -149,6 +156,7 @@ Status Pager::Impl::take_over_locked() {
   });
   if (error != 0) return std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
   if (Status status = start_paging_threads(); !status) return status;
+  signal_handlers::set_settle([] { g_pager->impl_->settle_hints(); });
   core.managed.store(true);
   set_gauge(Gauge::managed, 1);
   core.budget.wake_reclaimer();
