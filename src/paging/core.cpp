@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/log.hpp"
+#include "paging/hints.hpp"
 
 namespace hinterland {
 
@@ -15,11 +16,16 @@ PageWord Core::lock_waiting(PageIndex page) {
       __builtin_ia32_pause();
       continue;
     }
+    if (hints != nullptr && hints->poll()) continue;
     // A mover keeps a page for microseconds, or for one request of a slow device.
     timespec nap{0, tries < 1000 ? 20'000 : 500'000};
     nanosleep(&nap, nullptr);
   }
   return seen;
+}
+
+void Core::page_is_waited_for() {
+  if (hints != nullptr) hints->wake_gatherer();
 }
 
 void Core::report_loss() {

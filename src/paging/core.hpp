@@ -60,6 +60,8 @@ class FlushShare {
   std::atomic<int> share_{0};
 };
 
+class Hints;
+
 struct Core {
   Core(Kernel& kernel_in, std::unique_ptr<far::Device> device_in) : kernel(kernel_in), device(std::move(device_in)) {}
 
@@ -84,6 +86,7 @@ struct Core {
   SecondChance second_chance;
   FlushShare flush_share;
   WriteForecast forecast;
+  Hints* hints = nullptr;                     // fetches that nobody waits for (hints.hpp); borrowed
   std::atomic<bool> refusal_reported{false};  // on stderr, once
   Mutex loss_mutex;                           // who finds it held waits: the program may die of what comes next
   bool loss_reported = false;                 // guarded by loss_mutex
@@ -96,6 +99,8 @@ struct Core {
     hint_map.note(page, next);
     if (pages[page].unlock(next)) kernel.wake(address_of(page), kPageSize);
   }
+  // A thread waits in a fault for a page that is busy: it may be one that only a poll would bring.
+  void page_is_waited_for();
   // Takes the busy bit, waiting for the mover that holds it. Not for the fault handler.
   PageWord lock_waiting(PageIndex page);
 

@@ -107,7 +107,8 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   PageCell& cell = core_.pages[page];
   PageWord word;
   while (!cell.try_lock(&word))
-    if (cell.announce_waiter()) return;  // whoever holds it wakes the thread, which then looks again
+    if (cell.announce_waiter())
+      return core_.page_is_waited_for();  // who holds it wakes the thread, which looks again
 
   switch (word.state()) {
     case PageState::resident:

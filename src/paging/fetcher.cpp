@@ -54,6 +54,16 @@ Fetcher::Transfer* Fetcher::free_transfer() {
   return at == transfers_.end() ? nullptr : &*at;
 }
 
+bool Fetcher::is_fetching(PageRun run) const {
+  if (transfers_in_flight_ == 0) return false;
+  return std::any_of(transfers_.begin(), transfers_.end(), [run](const Transfer& each) {
+    PageIndex first = std::max(each.run.first, run.first), end = std::min(each.run.end(), run.end());
+    for (PageIndex page = first; each.active && page < end; page = page + 1)
+      if (!each.done[page.value - each.run.first.value]) return true;
+    return false;
+  });
+}
+
 // Adjacent buffers, so that a run that arrived whole is mapped with one call.
 bool Fetcher::take_buffers(std::uint32_t count, std::uint32_t* first) {
   for (std::uint32_t tried = 0, length = 0; tried < kBuffers + count; ++tried) {

@@ -35,6 +35,8 @@ class Fetcher {
   bool progress();
   void wait(std::uint64_t timeout_ns) { channel_->wait(timeout_ns); }
   std::uint32_t in_flight() const { return transfers_in_flight_; }
+  // Whether a page of these is in flight.
+  bool is_fetching(PageRun run) const;
   int event_descriptor() const { return channel_->event_descriptor(); }
 
  private:

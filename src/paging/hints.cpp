@@ -1,9 +1,12 @@
 // A hint: which pages, which of them are missing, fetched in as few requests as possible.
 #include "paging/hints.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <csignal>
 
+#include "base/inside.hpp"
 #include "base/log.hpp"
 #include "paging/undisturbed.hpp"
 
@@ -30,9 +33,33 @@ void Hints::serve(const Hint& hint, Evictor& direct) {
   if (all_there(wanted) || on_signal_stack()) return;
   Undisturbed undisturbed;
   Lane& lane = take_lane();
-  bring(lane, wanted, direct);
-  lane.mutex.unlock();
-  if (core_.budget.should_start()) core_.budget.wake_reclaimer();
+  start(lane, wanted, direct);
+  lane.finish(wanted.now);
+  leave(lane);
+  wait_for(wanted.now);
+}
+
+bool Hints::begin(const Hint& hint, Evictor& direct) {
+  Wanted wanted = pages_of(hint);
+  if (wanted.now.count == 0) return false;
+  core_.hint_map.activate();
+  count(Counter::hint_calls);
+  if (all_there(wanted) || on_signal_stack()) return false;
+  Undisturbed undisturbed;
+  Lane& lane = take_lane();
+  start(lane, wanted, direct);
+  leave(lane);
+  return is_on_its_way(wanted.now);
+}
+
+bool Hints::is_on_its_way(const Hint& hint) const { return is_on_its_way(pages_of(hint).now); }
+
+bool Hints::is_on_its_way(PageRun run) const {
+  for (std::uint32_t i = 0; i < run.count; ++i) {
+    PageWord word = core_.pages[run.first + i].load();
+    if (word.busy() && word.state() == PageState::arriving) return true;
+  }
+  return false;
 }
 
 // The part of the hint that lies in the window, and no more of it than the budget can hold beside what is in use: a
@@ -63,12 +90,13 @@ Hints::Wanted Hints::pages_of(const Hint& hint) const {
 }
 
 // Without a lock: the map may miss what is there already, because a fault brought it before the first hint, and pages
-// that were never touched are the fault's business.
+// that were never touched are the fault's business. So are busy ones, but for those that we may have to wait for.
 bool Hints::all_there(const Wanted& wanted) {
   std::uint64_t there = 0;
   for (std::uint32_t i = 0; i < wanted.now.count; ++i) {
     PageIndex page = wanted.now.first + i;
     PageWord word = core_.pages[page].load();
+    if (word.busy() && word.state() == PageState::arriving && active_.load() != 0) return false;
     if (word.busy() || word.state() == PageState::untouched || word.state() == PageState::lost) continue;
     if (word.state() != PageState::resident || (wanted.write && !word.dirty())) return false;
     core_.hint_map.note(page, word);
@@ -84,10 +112,19 @@ Hints::Lane& Hints::take_lane() {
       (reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()) >> kPageShift) * 0x9E3779B1u % kLanes;
   for (std::size_t i = 0; i < kLanes; ++i) {
     Lane& lane = lanes_[(own + i) % kLanes];
-    if (lane.mutex.try_lock()) return lane;
+    if (!lane.mutex.try_lock()) continue;
+    if (!core_.device->info().synchronous) active_.fetch_or(bit_of(lane));
+    return lane;
   }
   lanes_[own].mutex.lock();
+  if (!core_.device->info().synchronous) active_.fetch_or(bit_of(lanes_[own]));
   return lanes_[own];
+}
+
+void Hints::leave(Lane& lane) {
+  bool done = lane.fetcher == nullptr || lane.fetcher->in_flight() == 0;
+  if (done && !core_.device->info().synchronous) active_.fetch_and(~bit_of(lane));
+  lane.mutex.unlock();
 }
 
 bool Hints::open(Lane& lane) {
@@ -103,11 +140,89 @@ bool Hints::open(Lane& lane) {
   return false;
 }
 
-void Hints::bring(Lane& lane, const Wanted& wanted, Evictor& direct) {
+void Hints::start(Lane& lane, const Wanted& wanted, Evictor& direct) {
+  if (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0) lane.fetcher->progress();
   for (std::uint32_t at = 0; at < wanted.all.count;) at += bring_one_run(lane, wanted, wanted.all.first + at, direct);
-  // Whoever faults on one of these pages waits for us, so that we do not leave before they are there.
-  while (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0)
-    if (!lane.fetcher->progress()) lane.fetcher->wait(1'000'000'000);
+  if (core_.budget.should_start()) core_.budget.wake_reclaimer();
+}
+
+void Hints::Lane::finish(PageRun run) {
+  while (fetcher != nullptr && fetcher->is_fetching(run))
+    if (!fetcher->progress()) fetcher->wait(1'000'000'000);
+}
+
+void Hints::Lane::finish_all() {
+  while (fetcher != nullptr && fetcher->in_flight() != 0)
+    if (!fetcher->progress()) fetcher->wait(1'000'000'000);
+}
+
+// What others began to fetch. (The fault handler's fetches it sees to itself: they are in none of the lanes.)
+void Hints::wait_for(PageRun run) {
+  for (Lane& lane : lanes_) {
+    if ((active_.load() & bit_of(lane)) == 0) continue;
+    if (!is_on_its_way(run)) return;
+    lane.mutex.lock();
+    lane.finish(run);
+    leave(lane);
+  }
+}
+
+bool Hints::poll() {
+  std::uint32_t active = active_.load();
+  if (active == 0) return false;
+  bool any = false;
+  for (Lane& lane : lanes_) {
+    // Who holds it gathers for himself.
+    if ((active & bit_of(lane)) == 0 || !lane.mutex.try_lock()) continue;
+    if (lane.fetcher != nullptr) any |= lane.fetcher->progress();
+    leave(lane);
+  }
+  return any;
+}
+
+void Hints::wait(std::uint64_t timeout_ns) {
+  std::array<pollfd, kLanes> waits;
+  nfds_t count = 0;
+  std::uint32_t active = active_.load();
+  if (active == 0) return;
+  for (Lane& lane : lanes_) {
+    if ((active & bit_of(lane)) == 0) continue;
+    Undisturbed undisturbed;
+    if (!lane.mutex.try_lock()) {  // in somebody's hands, who will leave it in a moment
+      timeout_ns = std::min<std::uint64_t>(timeout_ns, 1'000'000);
+      continue;
+    }
+    if (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0)
+      waits[count++] = {lane.fetcher->event_descriptor(), POLLIN, 0};
+    leave(lane);
+  }
+  timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};
+  ppoll(waits.data(), count, &timeout, nullptr);
+}
+
+void Hints::wake_gatherer() {
+  if (active_.load() == 0) return;
+  wanted_.fetch_add(1);  // seq_cst, as what the gatherer does: either it sees this, or we that it sleeps
+  if (gatherer_sleeps_.load()) futex_wake(&wanted_, 1);
+}
+
+void Hints::run_gatherer() {
+  InsideRuntime inside;
+  note_runtime_thread();
+  for (std::uint32_t seen = 0;;) {
+    gatherer_sleeps_.store(true);
+    while (wanted_.load() == seen) futex_wait(&wanted_, seen);
+    gatherer_sleeps_.store(false);
+    // The page that is waited for may be in any of the lanes that are active now.
+    for (std::uint32_t owed = 0;;) {
+      if (std::uint32_t wanted = wanted_.load(); wanted != seen) {
+        seen = wanted;
+        owed = active_.load();
+      }
+      if ((owed &= active_.load()) == 0) break;
+      if (!poll()) wait(10'000'000);
+    }
+  }
 }
 
 // Deals with the page and, when it is far, with its far neighbours behind it. Returns how many pages that were.
@@ -218,11 +333,14 @@ void Hints::make_room(std::uint32_t pages, Evictor& direct) {
 }
 
 void Hints::pause() {
-  for (Lane& lane : lanes_) lane.mutex.lock();
+  for (Lane& lane : lanes_) {
+    lane.mutex.lock();
+    lane.finish_all();
+  }
 }
 
 void Hints::resume() {
-  for (Lane& lane : lanes_) lane.mutex.unlock();
+  for (Lane& lane : lanes_) leave(lane);
 }
 
 // The parent goes on using its channels: they are left alone, not closed.
@@ -232,6 +350,9 @@ void Hints::after_fork_in_child() {
     lane.failed = false;
     lane.mutex.reset_after_fork();
   }
+  active_.store(0);
+  wanted_.store(0);
+  gatherer_sleeps_.store(false);
 }
 
 }  // namespace hinterland

@@ -1,8 +1,12 @@
 // Serves hints: brings pages in on the program's own thread, before it touches them. No trap, no message, no other
 // thread. (Eden 3.2 "Hinted path".)
 //
-// Pages are moved as the fault handler moves them, under their busy bit. Nothing here waits for one: a page that
-// somebody else moves is left to him, and to the fault, should the program be faster.
+// Pages are moved as the fault handler moves them, under their busy bit. Nothing here waits for one that somebody
+// else moves: it is left to him, and to the fault, should the program be faster.
+//
+// A fetch that was begun belongs to nobody: whoever comes next gathers what has arrived. That is another hint, a
+// thread that waits for such a page (Core::lock_waiting), or, for a thread that waits for it in a fault, the
+// gatherer, which sleeps until then. So a thread that computes for long holds nobody up. (Eden 3.2 "fault stealing".)
 //
 // What runs here runs on a program's thread, which may be interrupted, cancelled or end at any time. So while a page
 // is held all signals are blocked and cancellation is off (Undisturbed): a signal handler that touches the page would
@@ -24,13 +28,30 @@ namespace hinterland {
 
 class Hints {
  public:
-  explicit Hints(Core& core) : core_(core) {}
+  explicit Hints(Core& core) : core_(core) { core.hints = this; }
 
-  // Any thread of the program, once paging has begun. Blocks until what the hint asks for is
-  // there, or cannot be had (then the fault will say so). `direct` makes room where the background fell behind.
+  // --- any thread of the program, once paging has begun; `direct` makes room where the background fell behind
+  // Blocks until what the hint asks for is there, or cannot be had (then the fault will say so). Read-ahead may still
+  // be on its way.
   void serve(const Hint& hint, Evictor& direct);
+  // Starts the same without waiting. True when pages of the hint are on their way: they are there when
+  // is_on_its_way() says no, which takes a poll() by somebody. Where hundreds are on their way, waits for the oldest.
+  bool begin(const Hint& hint, Evictor& direct);
+  bool is_on_its_way(const Hint& hint) const;
 
-  // No hint is under way between these. The caller may hold map_mutex, and none of the locks after it.
+  // --- any thread; the caller may hold map_mutex
+  // Gathers what has arrived for anybody. Never blocks; next to nothing where nothing is on its way. True when
+  // something came.
+  bool poll();
+  bool anything_on_its_way() const { return active_.load() != 0; }
+  // Sleeps until poll() may find something, at most timeout_ns; not when nothing is on its way.
+  void wait(std::uint64_t timeout_ns);
+  // A thread faulted on a page that is on its way, and cannot poll.
+  void wake_gatherer();
+  // The body of the gatherer's thread. Only devices that are not synchronous need one.
+  void run_gatherer();
+
+  // Nothing of hints is on its way between these. The caller may hold map_mutex, and none of the locks after it.
   void pause();
   void resume();
   void after_fork_in_child();
@@ -41,6 +62,10 @@ class Hints {
     Mutex mutex;
     std::unique_ptr<Fetcher> fetcher;  // made for the first hint that needs it
     bool failed = false;               // could not be made: not tried again
+
+    // Waits for these pages, as far as they come through this lane.
+    void finish(PageRun run);
+    void finish_all();
   };
   static constexpr std::size_t kLanes = 8;
 
@@ -55,9 +80,13 @@ class Hints {
 
   Wanted pages_of(const Hint& hint) const;
   bool all_there(const Wanted& wanted);
+  bool is_on_its_way(PageRun run) const;
+  void start(Lane& lane, const Wanted& wanted, Evictor& direct);
+  void wait_for(PageRun run);
   Lane& take_lane();
+  void leave(Lane& lane);
+  std::uint32_t bit_of(const Lane& lane) const { return 1u << (&lane - lanes_.data()); }
   bool open(Lane& lane);
-  void bring(Lane& lane, const Wanted& wanted, Evictor& direct);
   std::uint32_t bring_one_run(Lane& lane, const Wanted& wanted, PageIndex page, Evictor& direct);
   std::uint32_t fetch(Lane& lane, const Wanted& wanted, PageIndex page, PageWord word, Evictor& direct);
   bool lock_far(PageIndex page, const Wanted& wanted);
@@ -69,6 +98,11 @@ class Hints {
 
   Core& core_;
   std::array<Lane, kLanes> lanes_;
+  // One bit a lane: taken, or with pages on their way. Set before the first of them is locked, so that who finds a
+  // page busy finds the bit. Devices that are synchronous do without.
+  std::atomic<std::uint32_t> active_{0};
+  std::atomic<std::uint32_t> wanted_{0};  // futex: counts the calls for the gatherer
+  std::atomic<bool> gatherer_sleeps_{false};
 };
 
 }  // namespace hinterland

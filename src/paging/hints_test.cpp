@@ -162,6 +162,51 @@ TEST_P(HintsTest, WhatWasThereBeforeTheFirstHintIsFound) {
   EXPECT_NE(machine_.core().hint_map.of({3}), 0);
 }
 
+TEST_P(HintsTest, BegunPagesComeWhenSomebodyPolls) {
+  fill_and_evict(machine_, 32);
+  Hint hint{.address = machine_.address_of(5), .size = bytes_of_pages(8)};
+  machine_.device()->decide = [](std::size_t) { return std::size_t{0}; };  // one at a time, the first asked for first
+  bool on_its_way = machine_.pager().begin_hint(hint);
+  EXPECT_EQ(on_its_way, !GetParam());
+  EXPECT_EQ(machine_.pager().is_on_its_way(hint), on_its_way);
+  EXPECT_EQ(machine_.core().budget.local(), 8);  // I5: counted from the start
+  EXPECT_EQ(machine_.check_invariants(0), "");
+  machine_.gather();
+  EXPECT_FALSE(machine_.pager().is_on_its_way(hint));
+  EXPECT_FALSE(machine_.parts().hints.anything_on_its_way());
+  for (std::uint32_t page = 5; page < 13; ++page)
+    EXPECT_EQ(machine_.kernel().access(machine_.address_of(page), false).result, FakeKernel::Access::done);
+  EXPECT_EQ(machine_.check_invariants(0), "");
+}
+
+TEST_P(HintsTest, AHintWaitsForWhatWasBegun) {
+  fill_and_evict(machine_, 32);
+  machine_.pager().begin_hint({.address = machine_.address_of(5), .size = bytes_of_pages(8)});
+  machine_.pager().hint({.address = machine_.address_of(7)});
+  EXPECT_EQ(state_of(machine_, 7), PageState::resident);
+  machine_.gather();
+  EXPECT_EQ(machine_.check_invariants(0), "");
+}
+
+// Nobody polls: who unmaps the pages does, else he waits for ever.
+TEST_P(HintsTest, UnmappingWhatIsOnItsWay) {
+  fill_and_evict(machine_, 32);
+  machine_.pager().begin_hint({.address = machine_.address_of(5), .size = bytes_of_pages(8)});
+  machine_.unmap(0, 32);
+  machine_.gather();
+  EXPECT_EQ(machine_.core().budget.local(), 0);
+  EXPECT_EQ(machine_.check_invariants(0), "");
+}
+
+TEST_P(HintsTest, MoreIsBegunThanThereIsRoomFor) {
+  fill_and_evict(machine_, 400);
+  for (std::uint32_t page = 0; page < 400; ++page)
+    machine_.pager().begin_hint({.address = machine_.address_of(page)});
+  EXPECT_LE(machine_.core().budget.local(), machine_.core().budget.limit() + Fetcher::kRunMax);
+  machine_.gather();
+  EXPECT_EQ(machine_.check_invariants(0), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, HintsTest, ::testing::Bool(),
                          [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
 

@@ -138,7 +138,13 @@ Status Pager::Impl::start_paging_threads() {
     static_cast<Reclaimer*>(self)->run();
     return nullptr;
   };
+  auto entry_gatherer = [](void* self) -> void* {
+    static_cast<Hints*>(self)->run_gatherer();
+    return nullptr;
+  };
   if (Status status = start_thread("hl-faults", handler.get(), entry_handler); !status) return status;
+  if (!core.device->info().synchronous)
+    if (Status status = start_thread("hl-gather", &hints, entry_gatherer); !status) return status;
   return start_thread("hl-reclaim", reclaimer.get(), entry_reclaimer);
 }
 

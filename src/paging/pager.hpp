@@ -104,6 +104,14 @@ class Pager {
   // or is being moved by others is left to the fault. Nothing before paging has begun. Not from a signal handler that
   // interrupted the runtime. Does not keep errno. Callers need not hold InsideRuntime.
   void hint(const Hint& hint);
+  // The same without waiting: true when pages of the hint are on their way. They are there when is_on_its_way() says
+  // no, for which somebody has to poll: poll_hints() gathers what has come for anybody, wait_for_hints() sleeps until
+  // it may find something. A fault on such a page, or another hint for it, waits for it as ever. For those who have
+  // something else to do meanwhile: prefetching, and fibers, which run another fiber.
+  bool begin_hint(const Hint& hint);
+  bool is_on_its_way(const Hint& hint) const;
+  bool poll_hints();
+  void wait_for_hints(std::uint64_t timeout_ns);
   // Pins: the pages stay, once they are here, until as many unpin() of the same range, or until the memory is given
   // back. 0, ENOMEM (nothing is pinned: more than half of the budget would be), EFAULT (not readable). What does not
   // lie in the window needs no pin.

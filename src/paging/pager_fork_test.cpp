@@ -45,6 +45,11 @@ class Memory {
     pager_.commit(base_ + bytes_of_pages(first), bytes_of_pages(50));
     std::fill_n(versions_.begin() + first, 50, 0);
   }
+  // Pages that may still be on their way when the process forks.
+  void begin_hints(std::mt19937_64& random) {
+    for (int i = 0; i < 20; ++i)
+      pager_.begin_hint({.address = base_ + random() % bytes_of_pages(kPages), .size = 1 + random() % 40'000});
+  }
   std::string verify(const char* who) const {
     for (std::uint32_t page = 0; page < kPages; ++page)
       for (std::size_t i : {0u, 100u, 511u}) {
@@ -92,6 +97,7 @@ void generation(Pager& pager, Memory& memory, Board& board, int number, std::uin
   std::string wrong = memory.verify(name);
   memory.write_some(random, number * 1000 + 1);
   memory.heap_step(random);
+  memory.begin_hints(random);
   if (number < kGenerations && wrong.empty()) {
     board.begun.fetch_add(1);
     pid_t child = fork_with(pager);
@@ -280,7 +286,8 @@ TEST_P(PagerForkTest, ACopyBehindOurBackSeesNoZeros) {
 
 INSTANTIATE_TEST_SUITE_P(Variants, PagerForkTest,
                          ::testing::Values(Variant{"MemMove", {"mem:", true}}, Variant{"MemCopy", {"mem:", false}},
-                                           Variant{"ZmemMove", {"zmem:", true}}),
+                                           Variant{"ZmemMove", {"zmem:", true}},
+                                           Variant{"SlowMove", {"sim:latency=50us,inner=mem:", true}}),
                          [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace

@@ -44,14 +44,32 @@ bool read_by_the_kernel(std::uintptr_t page) {
 
 }  // namespace
 
-// A hint must not run where its own thread stands on far memory: it could wait for the page that it took away.
 void Pager::hint(const Hint& hint) {
-  Impl& parts = *impl_;
-  if (!parts.core.managed.load(std::memory_order_acquire)) return;  // pairs with take_over: the parts are there
-  if (parts.copy_mark.is_copy()) return;                            // the parent's words; and a hint is not an access
-  if (contains(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return;
-  if (contains(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()))) return;
-  parts.hints.serve(hint, *parts.direct);
+  if (impl_->hears_hints()) impl_->hints.serve(hint, *impl_->direct);
+}
+
+bool Pager::begin_hint(const Hint& hint) { return impl_->hears_hints() && impl_->hints.begin(hint, *impl_->direct); }
+
+bool Pager::is_on_its_way(const Hint& hint) const {
+  return impl_->core.managed.load(std::memory_order_acquire) && impl_->hints.is_on_its_way(hint);
+}
+
+bool Pager::poll_hints() {
+  if (!impl_->hints.anything_on_its_way() || !impl_->hears_hints()) return false;
+  Undisturbed undisturbed;
+  return impl_->hints.poll();
+}
+
+void Pager::wait_for_hints(std::uint64_t timeout_ns) {
+  if (impl_->hears_hints()) impl_->hints.wait(timeout_ns);
+}
+
+// Not where its own thread stands on far memory: a hint could wait for the page that it took away.
+bool Pager::Impl::hears_hints() const {
+  if (!core.managed.load(std::memory_order_acquire)) return false;  // pairs with take_over: the parts are there
+  if (copy_mark.is_copy()) return false;                            // the parent's words; and a hint is not an access
+  return !core.window.contains(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), 1) &&
+         !core.window.contains(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()), 1);
 }
 
 int Pager::pin(std::uintptr_t address, std::size_t length) {

@@ -106,6 +106,8 @@ struct Pager::Impl {
   void may_leave(PageIndex page);
   void let_go_of_freed(std::uintptr_t address, std::size_t length);
 
+  // --- pager_hints.cpp
+  bool hears_hints() const;                   // on this thread
   std::atomic<std::int64_t> pages_pinned{0};  // by hints; a page pinned twice counts twice
 
   // --- pager_fork.cpp

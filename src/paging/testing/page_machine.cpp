@@ -105,6 +105,7 @@ bool PageMachine::touch(std::uint32_t page, bool write) {
       case FakeKernel::Access::fault:
         fetches_ += parts_->core.pages[{page}].load().state() == PageState::far;
         serve(outcome.message);
+        if (kernel_.look(address).waiting) gather();  // what the gatherer is woken for
         if (kernel_.look(address).waiting) {
           fail("a fault was served and nobody woke", page);
           return false;
@@ -136,8 +137,20 @@ void PageMachine::write(std::uint32_t page, bool zeros) {
   kernel_.store(address_of(page) + offset, &word, sizeof word);
 }
 
+void PageMachine::begin_hint(const Hint& hint) {
+  bool on_its_way = pager_->begin_hint(hint);
+  if (on_its_way != pager_->is_on_its_way(hint)) fail("begin_hint() says otherwise than is_on_its_way()", 0);
+}
+
+void PageMachine::gather() {
+  while (parts_->hints.anything_on_its_way())
+    if (!pager_->poll_hints()) pager_->wait_for_hints(1'000'000);
+}
+
 void PageMachine::hint(const Hint& hint) {
   pager_->hint(hint);
+  if (pager_->is_on_its_way(hint)) fail("a hint did not wait for its pages", 0);
+  gather();
   for (std::uint32_t page = 0; page < options_.window_pages; ++page)
     if (core().pages[{page}].load().busy()) return fail("a hint left a page busy", page);
 }

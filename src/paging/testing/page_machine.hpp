@@ -61,7 +61,9 @@ class PageMachine {
   void remap(std::uint32_t first, std::uint32_t count, std::uint32_t new_count);
   void read(std::uint32_t page);
   void write(std::uint32_t page, bool zeros = false);
-  void hint(const Hint& hint);  // and nothing is on its way when it returns
+  void hint(const Hint& hint);        // and nothing is on its way when it returns
+  void begin_hint(const Hint& hint);  // and something may be
+  void gather();                      // until nothing of hints is on its way
   // Brings the page; false when it is lost. Every fault must end in a wake-up.
   bool touch(std::uint32_t page, bool write);
   void serve(const FaultMessage& message);
@@ -116,7 +118,7 @@ class PageMachine {
 
   // Parts of check_invariants().
   struct Tally {
-    std::int64_t resident = 0, frames = 0, far = 0, parked = 0;
+    std::int64_t resident = 0, arriving = 0, frames = 0, far = 0, parked = 0;
   };
   std::string check_word(std::uint32_t page, Tally* tally);
   std::string check_resident(std::uint32_t page, PageWord word);

@@ -43,6 +43,11 @@ std::string PageMachine::check_word(std::uint32_t page, Tally* tally) {
   PageWord word = core().pages[{page}].load();
   const FakeKernel::Page& flags = kernel_.look(address_of(page));
   auto wrong = [&](const char* what) { return at_page(what, page, word); };
+  if (word.busy() && word.state() == PageState::arriving && parts_->hints.anything_on_its_way()) {
+    ++tally->arriving;
+    ++tally->far;
+    return flags.present || flags.waiting ? wrong("on its way, and there or waited for") : "";
+  }
   if (word.busy() || word.waiters()) return wrong("I1: busy, though nobody moves it");
   if (!mapped(page) && word.state() != PageState::untouched) return wrong("not mapped, and yet not forgotten");
   if (flags.waiting) return wrong("somebody waits for it, and nobody will wake him");
@@ -105,10 +110,10 @@ std::string PageMachine::check_frames(Tally* tally) {
 std::string PageMachine::check_totals(const Tally& tally) {
   char text[160];
   std::int64_t local = core().budget.local();
-  if (local != tally.resident + tally.frames) {
-    std::snprintf(text, sizeof text, "I5: budget counts %lld pages; %lld resident, %lld in frames",
+  if (local != tally.resident + tally.arriving + tally.frames) {
+    std::snprintf(text, sizeof text, "I5: budget counts %lld pages; %lld resident, %lld arriving, %lld in frames",
                   static_cast<long long>(local), static_cast<long long>(tally.resident),
-                  static_cast<long long>(tally.frames));
+                  static_cast<long long>(tally.arriving), static_cast<long long>(tally.frames));
     return text;
   }
   std::uint64_t listed = core().policy.size();

@@ -93,7 +93,7 @@ void PageMachine::step_hint() {
   wanted.read_ahead_limited = below(2) == 0;
   wanted.write = below(2) == 0;
   wanted.priority = static_cast<std::uint8_t>(below(16));
-  hint(wanted);
+  below(2) == 0 ? hint(wanted) : begin_hint(wanted);
 }
 
 void PageMachine::step_evict() { evict(1 + below(random_() % 4 == 0 ? options_.budget_pages : 16)); }

@@ -98,6 +98,7 @@ std::string audit(Pager& pager, bool alone) {
   Pager::Impl& parts = PagerParts::of(pager);
   Core& core = parts.core;
   parts.map_mutex.lock();
+  parts.hints.pause();
   parts.background->mutex().lock();
   parts.handler->pause();
   parts.direct->mutex().lock();
@@ -120,6 +121,7 @@ std::string audit(Pager& pager, bool alone) {
   parts.direct->mutex().unlock();
   parts.handler->resume();
   parts.background->mutex().unlock();
+  parts.hints.resume();
   parts.map_mutex.unlock();
   bool fine = local == resident + frames && (alone ? far == used : far <= used) && absent == 0 && listed >= resident;
   if (fine) return "";
