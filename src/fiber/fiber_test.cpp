@@ -89,7 +89,7 @@ TEST(Fibers, CallablesAreMovedAndDestroyedOnce) {
 }
 
 TEST(Fibers, LargeCallablesAreRefused) {
-  run({.workers = 1}, [] {
+  run({.workers = 1, .stack_bytes = 1 << 20}, [] {
     std::array<char, 40000> large{};
     EXPECT_THROW(fiber([large] { static_cast<void>(large); }, {.stack_bytes = 64 << 10}), std::length_error);
     fiber fits([large] { static_cast<void>(large); }, {.stack_bytes = 256 << 10});

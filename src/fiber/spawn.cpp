@@ -125,8 +125,10 @@ control* spawn(const fiber_options& options, const body& what, void* from) {
 
 void join(control* fiber) {
   if (fiber == nullptr) throw std::system_error(EINVAL, std::generic_category(), "a fiber that is not joinable");
-  if (fiber == current_fiber())
+  if (fiber == current_fiber()) {
+    detach(fiber);  // its handle is gone
     throw std::system_error(EDEADLK, std::generic_category(), "a fiber that joins itself");
+  }
   waiter self;
   bool waits = false;
   {
