@@ -191,7 +191,8 @@ void Scheduler::run_fiber(Worker& worker, Fiber& fiber) {
 void Scheduler::after(Worker& worker, Fiber& fiber) {
   switch (fiber.leaving) {
     case Leaving::yields:
-      make_ready(fiber);
+      // There is as much to do as before: nobody has to be woken.
+      if (!worker.ready.push(&fiber)) push_common(fiber);
       break;
     case Leaving::hints:
       worker.parked.add(fiber);
