@@ -334,6 +334,7 @@ class HL_FIBER_API stream_socket {
   static stream_socket connect(const char* address, std::uint16_t port);
 
   bool is_open() const noexcept { return state_ != nullptr; }
+  explicit operator bool() const noexcept { return is_open(); }
   int descriptor() const noexcept;                           // -1 when closed
   std::uint16_t port() const noexcept;                       // of this end; 0 when it has none
   stream_socket accept(int* error = nullptr) noexcept;       // not open when it failed; then *error is an errno
