@@ -65,16 +65,24 @@ std::vector<FiberFigure> sample_in_child(std::vector<FiberFigure> (*sample)()) {
   return figures;
 }
 
-nlohmann::ordered_json measure(std::vector<FiberFigure> (*sample)(), int repeats) {
-  std::map<std::string, std::vector<double>> values;
+struct Library {
+  const char* name;
+  std::vector<FiberFigure> (*sample)();
+};
+
+// In turns, so that what else the machine does meets all of them.
+nlohmann::ordered_json measure(const std::vector<Library>& libraries, int repeats) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> values;  // by library and figure
   std::map<std::string, std::string> units;
   for (int i = 0; i < repeats; ++i)
-    for (const FiberFigure& figure : sample_in_child(sample)) {
-      values[figure.name].push_back(figure.value);
-      units[figure.name] = figure.unit;
-    }
+    for (const Library& library : libraries)
+      for (const FiberFigure& figure : sample_in_child(library.sample)) {
+        values[{library.name, figure.name}].push_back(figure.value);
+        units[figure.name] = figure.unit;
+      }
   nlohmann::ordered_json figures;
-  for (const auto& [name, samples] : values) figures[name] = summary(samples, units[name]);
+  for (const auto& [names, samples] : values)
+    figures[names.first][names.second] = summary(samples, units[names.second]);
   return figures;
 }
 
@@ -90,9 +98,10 @@ int main(int argc, char** argv) {
   return 2;
 #endif
   nlohmann::ordered_json document{{"schema_version", 1}, {"program", "fiber"}, {"repeats", repeats}};
-  document["hinterland"] = measure(measure_hinterland, repeats);
+  std::vector<Library> libraries{{"hinterland", measure_hinterland}};
 #ifdef HINTERLAND_BENCH_BOOST
-  document["boost.fiber"] = measure(measure_boost, repeats);
+  libraries.push_back({"boost.fiber", measure_boost});
 #endif
+  document["libraries"] = measure(libraries, repeats);
   std::puts(document.dump(1).c_str());
 }

@@ -13,8 +13,8 @@ namespace {
 // network takes, and who spins gathers those anyway. While other workers run fibers, which may park, or wait for a
 // time, and then compute for long: a thousand times a second, about half a percent of a CPU.
 constexpr std::uint64_t kArrivalsLookNs = 100'000;
-// So long a worker at least spins while a fiber of its own waits for pages: longer than a fetch over a fast network takes. To
-// sleep before costs a timer interrupt, which comes later than the page.
+// So long a worker at least spins while a fiber of its own waits for pages: longer than a fetch over a fast network
+// takes. To sleep before costs a timer interrupt, which comes later than the page.
 constexpr std::uint64_t kArrivalsSpinNs = 250'000;
 constexpr std::uint64_t kOthersLookNs = 1'000'000;
 

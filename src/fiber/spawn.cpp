@@ -49,7 +49,7 @@ std::byte* aligned_down(std::byte* address, std::size_t alignment) {
 
 }  // namespace
 
-//     low ...  stack, grows down  | callable | control block | top
+//     low ...  stack, grows down  | callable | control block | its address | top
 Fiber* Scheduler::spawn(const hl::fibers::fiber_options& options, const detail::body& what, void* from) {
   Stack stack = stacks_.take(options.stack_bytes != 0 ? options.stack_bytes : stack_bytes_);
   if (stack.low == nullptr)
@@ -61,7 +61,7 @@ Fiber* Scheduler::spawn(const hl::fibers::fiber_options& options, const detail::
     throw std::length_error(
         "a fiber's callable would fill a quarter of its stack; capture references, or give it more");
   }
-  auto* fiber = new (aligned_down(stack.top - sizeof(Fiber), alignof(Fiber))) Fiber;
+  auto* fiber = new (aligned_down(stack.top - sizeof(void*) - sizeof(Fiber), alignof(Fiber))) Fiber;
   std::byte* place = aligned_down(reinterpret_cast<std::byte*>(fiber) - what.size, what.alignment);
   fiber->stack = stack;
   try {
@@ -77,6 +77,7 @@ Fiber* Scheduler::spawn(const hl::fibers::fiber_options& options, const detail::
   fiber->id = next_id_.fetch_add(1, std::memory_order_relaxed);
   if (options.name != nullptr) std::strncpy(fiber->name, options.name, sizeof fiber->name - 1);
   prepare(fiber->context, stack.low, aligned_down(place, 64), entry);
+  Stacks::occupant(stack) = fiber;
   alive_.fetch_add(1, std::memory_order_relaxed);
   return fiber;
 }
@@ -100,6 +101,7 @@ void Scheduler::release(Fiber& fiber) {
   if (fiber.references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   dispose(fiber.context);
   Stack stack = fiber.stack;
+  Stacks::occupant(stack) = nullptr;
   fiber.~Fiber();
   stacks_.give_back(stack);
 }

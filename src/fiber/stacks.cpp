@@ -7,6 +7,12 @@
 #include <bit>
 #include <mutex>
 
+// For debuggers.
+extern "C" {
+extern __attribute__((visibility("default"))) hinterland::fiber::StackSlab* hl_fiber_slabs;
+hinterland::fiber::StackSlab* hl_fiber_slabs = nullptr;
+}
+
 namespace hinterland::fiber {
 namespace {
 
@@ -19,6 +25,8 @@ bool make_guard(std::byte* at) {
   return madvise(at, Stacks::kGuardBytes, kGuardInstall) == 0 || mprotect(at, Stacks::kGuardBytes, PROT_NONE) == 0;
 }
 
+hl::fibers::detail::spin_lock g_slabs_guard;  // of the list of all slabs
+
 }  // namespace
 
 void* map_local(std::size_t bytes) {
@@ -30,10 +38,11 @@ void* map_local(std::size_t bytes) {
 void unmap_local(void* memory, std::size_t bytes) { munmap(memory, bytes); }
 
 Stacks::~Stacks() {
-  while (slabs_ != nullptr) {
-    Slab* next = slabs_->next;
-    unmap_local(slabs_, slabs_->bytes);
-    slabs_ = next;
+  std::lock_guard lock(g_slabs_guard);
+  for (Slab* slab : slabs_) {
+    (slab->previous != nullptr ? slab->previous->next : hl_fiber_slabs) = slab->next;
+    if (slab->next != nullptr) slab->next->previous = slab->previous;
+    unmap_local(slab, static_cast<std::size_t>(slab->end - reinterpret_cast<std::byte*>(slab)));
   }
 }
 
@@ -63,9 +72,15 @@ bool Stacks::add_slab(Class& of, std::size_t stride) {
   std::size_t bytes = kPage + count * stride;
   void* memory = map_local(bytes);
   if (memory == nullptr) return false;
-  slabs_ = new (memory) Slab{slabs_, bytes};
-  of.fresh = static_cast<std::byte*>(memory) + kPage;
-  of.fresh_end = of.fresh + count * stride;
+  std::byte* first = static_cast<std::byte*>(memory) + kPage;
+  auto* slab = new (memory) Slab{nullptr, nullptr, first, first + count * stride, stride};
+  slabs_.push_back(slab);
+  of.fresh = slab->first;
+  of.fresh_end = slab->end;
+  std::lock_guard lock(g_slabs_guard);
+  slab->next = hl_fiber_slabs;
+  if (slab->next != nullptr) slab->next->previous = slab;
+  hl_fiber_slabs = slab;
   return true;
 }
 
@@ -76,7 +91,7 @@ void Stacks::give_back(Stack stack) {
   ++of.free_count;
   lock.unlock();
   if (!warm) madvise(stack.low, stack.bytes() - kPage, MADV_DONTNEED);
-  auto* free = new (stack.top - sizeof(Free)) Free{nullptr, stack.low};
+  auto* free = new (stack.top - sizeof(void*) - sizeof(Free)) Free{nullptr, stack.low};
   lock.lock();
   free->next = of.free;
   of.free = free;

@@ -1,7 +1,7 @@
 // Stacks of fibers: plain mappings of the kernel's, with a guard below each.
 //
-//     | guard, 64 KiB | stack, grows down ...                    | control block |     next stack's guard ...
-//     ^ allocation                                                               ^ allocation + stride
+//     | guard, 64 KiB | stack, grows down ...       | callable | control block | its address |     next stack's guard
+//     ... ^ slab + one page + n * stride                                                ^ 0: nobody's
 //
 // MAP_STACK keeps them out of far memory: the preloaded library leaves such mappings to the kernel. The scheduler's
 // own data lies there as well, for the fault handler may have to make a fiber ready while a page is missing (I6).
@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "hinterland/fiber.hpp"
 
@@ -23,6 +24,16 @@ struct Stack {
   std::byte* low = nullptr;  // lowest usable byte; the guard lies below
   std::byte* top = nullptr;  // one behind the highest
   std::size_t bytes() const { return static_cast<std::size_t>(top - low); }
+};
+
+// A mapping of many stacks: fewer mappings, of which a process may have 65,530. All of a process are in one list,
+// which debuggers read (packaging/hinterland-gdb.py).
+struct StackSlab {
+  StackSlab* next;
+  StackSlab* previous;
+  std::byte* first;  // stack's guard
+  std::byte* end;
+  std::size_t stride;
 };
 
 // Thread-safe. Stacks that are given back are used again, last first; nothing is unmapped before the end.
@@ -41,16 +52,17 @@ class Stacks {
   // At least `bytes` of them, rounded up to a power of two. An empty one when memory is short.
   Stack take(std::size_t bytes);
   void give_back(Stack stack);
+  // The word at its top: which control block is on it, for debuggers.
+  static void* volatile& occupant(Stack stack) {
+    return *reinterpret_cast<void* volatile*>(stack.top - sizeof(void*));
+  }
 
  private:
-  struct Free {  // lies at the top of a stack that nobody uses
+  struct Free {  // lies below the top of a stack that nobody uses
     Free* next;
     std::byte* low;
   };
-  struct Slab {  // a mapping of many stacks: fewer mappings, of which a process may have 65,530
-    Slab* next;
-    std::size_t bytes;
-  };
+  using Slab = StackSlab;
   static constexpr std::size_t kClasses = 31;      // by the logarithm of the size
   static constexpr std::uint32_t kKeptWarm = 256;  // of each size; more than these give their memory back
 
@@ -64,7 +76,7 @@ class Stacks {
 
   hl::fibers::detail::spin_lock guard_;  // of what follows
   std::array<Class, kClasses> classes_;
-  Slab* slabs_ = nullptr;
+  std::vector<Slab*> slabs_;
 };
 
 }  // namespace hinterland::fiber
