@@ -90,7 +90,9 @@ class Fibers(gdb.Command):
         names, at, frame = [], self.word(registers + self.SAVED_RIP), self.word(registers + self.SAVED_RBP)
         while len(names) < self.CALLS:
             symbol = re.match(r"(.+?) (\+ \d+ )?in section", gdb.execute(f"info symbol {at:#x}", to_string=True))
-            name = symbol.group(1) if symbol else f"{at:#x}"
+            if symbol is None:  # the first frame, or code without frame pointers
+                break
+            name = symbol.group(1)
             # What all fibers that are away have in common says nothing.
             if not name.startswith("hinterland::fiber::"):
                 names.append(name)
@@ -116,7 +118,7 @@ class Fibers(gdb.Command):
         for thread in gdb.selected_inferior().threads():
             thread.switch()
             try:
-                worker = gdb.parse_and_eval("hinterland::fiber::t_worker")
+                worker = gdb.parse_and_eval("'hinterland::fiber::(anonymous namespace)::t_worker'")
                 if int(worker) != 0 and int(worker["current"]) != 0:
                     found.add(int(worker["current"]))
             except gdb.error:
@@ -125,7 +127,7 @@ class Fibers(gdb.Command):
 
     def invoke(self, argument, from_tty):
         try:
-            slab = gdb.parse_and_eval("*(hinterland::fiber::StackSlab**)&hl_fiber_slabs")
+            slab = gdb.parse_and_eval("hl_fiber_slabs")
         except gdb.error as error:
             raise gdb.GdbError(f"fibers: this program has none, or libhinterland-fiber.so has no symbols ({error})") from error
         selected = gdb.selected_thread()
