@@ -11,6 +11,15 @@ foreach(target hinterland hinterland-preload hinterland-linked)
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endforeach()
+if(TARGET hinterland-fiber)
+  # hinterland::fiber
+  set_target_properties(hinterland-fiber PROPERTIES EXPORT_NAME fiber)
+  target_include_directories(hinterland-fiber INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(hinterland-fiber INTERFACE cxx_std_20)
+  install(TARGETS hinterland-fiber EXPORT hinterland-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/hinterland-fiber.pc.in ${CMAKE_BINARY_DIR}/hinterland-fiber.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/hinterland-fiber.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/hinterland DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # For users of the headers: find_package(hinterland) and pkg-config hinterland.
