@@ -10,6 +10,7 @@
 #include "far/space.hpp"
 #include "kernel/kernel.hpp"
 #include "paging/budget.hpp"
+#include "paging/fault_observer.hpp"
 #include "paging/frames.hpp"
 #include "paging/hint_map.hpp"
 #include "paging/page_marks.hpp"
@@ -74,6 +75,7 @@ struct Core {
   FrameRing frames;
   Budget budget;
   PolicyHost policy;
+  FaultObserver* observer = nullptr;  // of hinterland trace
   bool take_by_move = false;  // dirty pages are taken with MOVE; else they are protected and copied
   std::uint32_t read_ahead_pages_max = 0;
   std::atomic<bool> managed{false};  // paging has begun; before, the kernel alone has the pages

@@ -17,6 +17,22 @@ namespace {
 // it would then be 256 KiB of zeros in the file.)
 alignas(kPageSize) std::array<std::byte, bytes_of_pages(Fetcher::kRunMax)> g_zeros;
 
+// To the observer.
+FaultKind kind_of(PageWord word, const FaultMessage& message) {
+  switch (word.state()) {
+    case PageState::resident:
+      return message.write_protect ? FaultKind::write_protect : FaultKind::spurious;
+    case PageState::untouched:
+      return FaultKind::first_touch;
+    case PageState::parked:
+      return FaultKind::refault;
+    case PageState::lost:
+      return FaultKind::lost;
+    default:
+      return message.write ? FaultKind::write : FaultKind::read;
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, ProgramThreads& threads, Evictor& direct) {
@@ -107,7 +123,13 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   PageCell& cell = core_.pages[page];
   PageWord word;
   while (!cell.try_lock(&word))
-    if (cell.announce_waiter()) return;  // whoever holds it wakes the thread, which then looks again
+    if (cell.announce_waiter()) {  // whoever holds it wakes the thread, which then looks again
+      if (core_.observer != nullptr) [[unlikely]]
+        observe(message, FaultKind::waited);
+      return;
+    }
+  if (core_.observer != nullptr) [[unlikely]]
+    observe(message, kind_of(word, message));
 
   switch (word.state()) {
     case PageState::resident:
@@ -132,6 +154,10 @@ void FaultHandler::serve_page(const FaultMessage& message) {
       HL_CHECK(false && "a page on its way is busy");
   }
   if (core_.budget.should_start()) keep_room();
+}
+
+void FaultHandler::observe(const FaultMessage& message, FaultKind kind) {
+  core_.observer->fault(message.address, message.thread_id, message.write || message.write_protect, kind);
 }
 
 // Reclaim ahead of need belongs to the background. But taking scattered pages flushes the faulting thread's CPU once

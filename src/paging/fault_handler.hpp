@@ -43,6 +43,7 @@ class FaultHandler {
       : core_(core), placement_(threads), direct_(direct), streams_(core.read_ahead_pages_max) {}
 
   void serve_page(const FaultMessage& message);
+  void observe(const FaultMessage& message, FaultKind kind);
   int wait_for_faults();
   void wait_for_arrivals();
   void serve_resident(PageIndex page, PageWord word, const FaultMessage& message);

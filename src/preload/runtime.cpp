@@ -17,6 +17,7 @@
 #include "paging/pager.hpp"
 #include "policy/policies.hpp"
 #include "preload/far_heap.hpp"
+#include "trace/ring_observer.hpp"
 
 namespace hinterland {
 
@@ -58,6 +59,7 @@ Status start_runtime(const char* program) {
     hint::begin();
   };
   options.take_by_move = settings->take != Settings::Take::protect;
+  options.observer = trace::observer_from_environment(settings->read_ahead_pages, settings->local_bytes);
   Result<Pager*> pager = Pager::start(options, kernel, std::move(*device));
   if (!pager) return std::unexpected(pager.error());
   return {};
