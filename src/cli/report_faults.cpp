@@ -13,6 +13,7 @@
 #include "cli/command_line.hpp"
 #include "cli/figures.hpp"
 #include "trace/exports.hpp"
+#include "trace/html_page.hpp"
 #include "trace/profile.hpp"
 
 namespace hinterland::cli {
@@ -185,7 +186,7 @@ std::string diff_text(const Profile& before, const Profile& after, std::uint64_t
     double before = 0, after = 0;
   };
   std::map<std::string, Change> changes;
-  double scale_before = std::max(before.sampled_faults, 1.0), scale_after = std::max(after.sampled_faults, 1.0);
+  double scale_before = std::max(sum_of(before.sites), 1.0), scale_after = std::max(sum_of(after.sites), 1.0);
   for (const Site& site : before.sites)
     changes[site.name()].before += site.all / scale_before * static_cast<double>(before.faults_all);
   for (const Site& site : after.sites)
@@ -241,7 +242,8 @@ Status write_exports(const CommandLine& line, const TraceFile& file, const Profi
   };
   constexpr Export kExports[] = {{OptionId::folded, trace::folded_text},
                                  {OptionId::speedscope, trace::speedscope_json},
-                                 {OptionId::pprof, trace::pprof_bytes}};
+                                 {OptionId::pprof, trace::pprof_bytes},
+                                 {OptionId::html, trace::html_page}};
   for (const Export& one : kExports) {
     if (!line.is_given(one.option)) continue;
     *to_stdout = *to_stdout || line.text(one.option) == "-";

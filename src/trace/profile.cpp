@@ -1,6 +1,7 @@
 #include "trace/profile.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <unordered_map>
 
@@ -90,14 +91,70 @@ struct Gathered {
   double latency_sum = 0, latency_weight = 0;
 };
 
+// Faults are all known, stacks are a sample; so the samples of each kind of fault in each span of time are made to
+// stand for just the faults of that kind in that span (post-stratification). That takes away what the kernel's
+// spacing lags behind when a program changes its pace.
+class Strata {
+ public:
+  explicit Strata(const TraceFile& trace) : span_ns_(trace.summary.ended_ns / kSpans + 1) {
+    trace.for_each_fault([&](const FaultRecord& fault) { ++cell(fault).faults; });
+    for (const StackSample& sample : trace.samples) {
+      Cell& at = cell(sample.fault);
+      at.weight += static_cast<double>(sample.weight);
+      ++at.samples;
+    }
+    for (std::size_t kind = 0; kind < kFaultKinds; ++kind) settle(kind);
+  }
+  double weight_of(const StackSample& sample) {
+    return static_cast<double>(sample.weight) * cell(sample.fault).factor;
+  }
+
+ private:
+  static constexpr std::size_t kSpans = 64;
+  static constexpr std::uint64_t kSamplesLeast = 16;  // with fewer, chance would weigh more than the kernel's lag
+  struct Cell {
+    std::uint64_t faults = 0, samples = 0;
+    double weight = 0, factor = 1;
+  };
+  Cell& cell(const FaultRecord& fault) {
+    std::size_t span = std::min<std::uint64_t>(fault.time_ns / span_ns_, kSpans - 1);
+    return cells_[static_cast<std::size_t>(fault.kind)][span];
+  }
+  // Spans with too few samples share one factor; those without any hand their faults to them, or to all.
+  void settle(std::size_t kind) {
+    double faults = 0, weight = 0, all_weight = 0;
+    for (Cell& at : cells_[kind]) {
+      all_weight += at.weight;
+      if (at.samples >= kSamplesLeast) {
+        at.factor = static_cast<double>(at.faults) / at.weight;
+        continue;
+      }
+      faults += static_cast<double>(at.faults);
+      weight += at.weight;
+    }
+    if (weight > 0)
+      for (Cell& at : cells_[kind])
+        if (at.samples < kSamplesLeast) at.factor = faults / weight;
+    if (weight > 0 || all_weight <= 0 || faults <= 0) return;
+    double counted = 0;
+    for (const Cell& at : cells_[kind]) counted += static_cast<double>(at.faults);
+    for (Cell& at : cells_[kind])
+      if (at.samples >= kSamplesLeast) at.factor *= counted / (counted - faults);
+  }
+
+  std::uint64_t span_ns_;
+  std::array<std::array<Cell, kSpans>, kFaultKinds> cells_{};
+};
+
 std::vector<Gathered> gather(const TraceFile& trace) {
+  auto strata = std::make_unique<Strata>(trace);
   std::unordered_map<StackKey, std::size_t, StackKeyHash> index;
   std::vector<Gathered> all;
   for (const StackSample& sample : trace.samples) {
     auto [at, fresh] = index.try_emplace({sample.stack, sample.fault.thread_id}, all.size());
     if (fresh) all.push_back({{sample.stack, sample.fault.thread_id, {}, 0}, 0, 0, 0});
     Gathered& one = all[at->second];
-    auto weight = static_cast<double>(sample.weight);
+    double weight = strata->weight_of(sample);
     one.stack.faults[static_cast<std::size_t>(sample.fault.kind)] += weight;
     one.stack.all += weight;
     ++one.samples;
@@ -138,7 +195,6 @@ Profile make_profile(const TraceFile& trace, Symbols& symbols, GroupBy group) {
     latency_weights.resize(std::max(latency_weights.size(), index + 1));
     latency_weights[index] += one.latency_weight;
     site.latency_ns += one.latency_sum;
-    profile.sampled_faults += one.stack.all;
     if (stack.whole) whole += one.samples;
     profile.stacks.push_back(one.stack);
   }
@@ -147,6 +203,7 @@ Profile make_profile(const TraceFile& trace, Symbols& symbols, GroupBy group) {
   profile.sites = std::move(table.sites);
   std::stable_sort(profile.sites.begin(), profile.sites.end(),
                    [](const Site& a, const Site& b) { return a.all > b.all; });
+  for (const StackSample& sample : trace.samples) profile.sampled_faults += static_cast<double>(sample.weight);
   profile.remarks = symbols.remarks();
   if (!trace.samples.empty())
     profile.whole_stacks = static_cast<double>(whole) / static_cast<double>(trace.samples.size());

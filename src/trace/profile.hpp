@@ -40,7 +40,7 @@ struct CallStack {
 struct Profile {
   std::array<std::uint64_t, kFaultKinds> faults{};  // of the whole trace, counted
   std::uint64_t faults_all = 0;
-  double sampled_faults = 0;  // that the samples stand for
+  double sampled_faults = 0;  // that the kernel said the samples stand for; they are weighed anew for the sites
   double whole_stacks = 0;    // share of samples that reach the thread's first function, 0..1
   std::vector<Site> sites;    // most faults first
   std::vector<CallStack> stacks;

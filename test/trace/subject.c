@@ -73,8 +73,7 @@ static void* run(void* argument) {
 static void fill(struct work* work) {
   work->memory = aligned_alloc(PAGE, work->pages * PAGE);
   if (work->memory == NULL) exit(3);
-  for (size_t i = 0; i < work->pages; ++i)
-    memset(work->memory + i * PAGE, (int)(i % 251) + 1, PAGE); /* MARK fill */
+  for (size_t i = 0; i < work->pages; ++i) memset(work->memory + i * PAGE, (int)(i % 251) + 1, PAGE); /* MARK fill */
 }
 
 int main(int count, char** arguments) {

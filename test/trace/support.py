@@ -49,6 +49,17 @@ class TraceTest(unittest.TestCase):
         """`hinterland trace` of a program; options go before the program."""
         return self.call("trace", "--local", "16M", "--far", "mem:", "-o", output, *options, "--", *words, **more)
 
+    shared = None  # the bytes of one trace that many tests only read
+
+    def use_shared_trace(self):
+        """t.trace: two rounds of the subject, a stack with every fault."""
+        if TraceTest.shared is None:
+            done = self.trace(SUBJECT, str(PAGES), "2", options=("--rate", "0"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.need_kernel_sampling(done)
+            TraceTest.shared = pathlib.Path(self.path("t.trace")).read_bytes()
+        pathlib.Path(self.path("t.trace")).write_bytes(TraceTest.shared)
+
     def report(self, *words):
         done = self.call("report", *words, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)

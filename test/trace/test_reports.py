@@ -1,7 +1,9 @@
 """Reports: the lines that fault are named, with the shares that the program makes; and all the formats."""
 
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -12,9 +14,7 @@ from support import PAGES, SUBJECT, TraceTest, marked_lines
 class Reports(TraceTest):
     def setUp(self):
         super().setUp()
-        done = self.trace(SUBJECT, str(PAGES), "4", options=("--rate", "0"))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.need_kernel_sampling(done)
+        self.use_shared_trace()
 
     def test_lines_and_shares(self):
         """Reads, writes and copies are made 8 : 2 : 1, on pages drawn alike; so are their faults."""
@@ -93,7 +93,7 @@ class Reports(TraceTest):
         self.assertAlmostEqual(total, sum(site["faults"] for site in report["sites"]), delta=1)
 
     def test_diff(self):
-        self.trace(SUBJECT, str(PAGES), "2", output="less.trace")
+        self.trace(SUBJECT, str(PAGES), "1", output="less.trace")
         done = self.call("report", "less.trace", "--diff", "t.trace")
         self.assertEqual(done.returncode, 0, done.stderr)
         first = done.stdout.splitlines()[2]
@@ -106,6 +106,111 @@ class Reports(TraceTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("--force", done.stderr)
         self.assertEqual(self.call("report", "t.trace", "--speedscope", "s.json", "--force").returncode, 0)
+
+
+class Pages(TraceTest):
+    def setUp(self):
+        super().setUp()
+        self.use_shared_trace()
+        done = self.call("report", "t.trace", "--html", "t.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("t.html"), encoding="utf-8") as file:
+            self.page = file.read()
+
+    def test_needs_nothing_else(self):
+        """No address of another file or of the network, and the data is whole."""
+        markup = re.sub(r'<script id="data".*?</script>', "", self.page, flags=re.DOTALL)
+        self.assertNotRegex(markup, r"https?:|src=|href=|@import|url\(")
+        data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', self.page, re.DOTALL).group(1))
+        report = self.report("t.trace")
+        self.assertEqual(sum(data["faults"]), report["faults"])
+        self.assertEqual(sum(cell[3] for cell in data["map"]["cells"]), report["faults"])
+        self.assertAlmostEqual(data["tree"][1][1] / report["faults"], data["faults"][1] / report["faults"], delta=0.05)
+        fetches = [point[1] for point in data["curve"]]
+        self.assertEqual(fetches, sorted(fetches, reverse=True))
+        self.assertTrue(any("MARK read" in line[1] for site in data["sites"] for line in site["source"]))
+
+    def test_in_a_browser(self):
+        """Drawn without an error; a search, a click that zooms, and a click on a line do what they say."""
+        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        if browser is None:
+            self.skipTest("no Chromium is installed")
+        script = """<script>
+          const result = {errors: window.errors};
+          search('read_pages');
+          result.found = document.getElementById('found').textContent;
+          const box = canvas.getBoundingClientRect(), read = drawn.find(d => d[3].name.startsWith('read_pages'));
+          const at = {clientX: box.left + read[0] + read[2] / 2, clientY: box.top + read[1] + 5, bubbles: true};
+          canvas.dispatchEvent(new MouseEvent('mousemove', at));
+          result.tip = document.getElementById('tip').textContent;
+          canvas.dispatchEvent(new MouseEvent('click', at));
+          result.zoomed = zoom.name;
+          document.getElementById('reset').click();
+          result.reset = zoom.name;
+          document.querySelector('#sites tr').click();
+          result.source = document.querySelector('#sites pre b').textContent;
+          const map = document.getElementById('map');
+          const pixels = map.getContext('2d').getImageData(0, 0, map.width, map.height).data;
+          result.painted = pixels.some(value => value !== 0);
+          document.body.dataset.result = JSON.stringify(result);
+        </script></body>"""
+        page = self.page.replace("<body>", "<body><script>window.errors = []; "
+                                 "addEventListener('error', e => errors.push(e.message));</script>")
+        with open(self.path("driven.html"), "w", encoding="utf-8") as file:
+            file.write(page.replace("</body>", script))
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
+                               f"--user-data-dir={self.path('browser')}", "--dump-dom",
+                               "file://" + self.path("driven.html")], capture_output=True, text=True, check=False,
+                              timeout=100)
+        found = re.search(r'data-result="([^"]*)"', done.stdout)
+        self.assertIsNotNone(found, done.stderr[-2000:])
+        result = json.loads(html.unescape(found.group(1)))
+        self.assertEqual(result["errors"], [])
+        self.assertRegex(result["found"], r"^[67]\d\.\d % of all faults$")
+        self.assertIn("read_pages", result["tip"])
+        self.assertIn("read_pages", result["zoomed"])
+        self.assertIn("all faults", result["reset"])
+        self.assertIn("MARK read", result["source"])
+        self.assertTrue(result["painted"])
+
+
+class Replays(TraceTest):
+    def test_predicts_real_runs(self):
+        """Recorded with a quarter local, the faults at other budgets and policies are foretold within 10 %."""
+        plain = ("--read-ahead", "0", "--takeover", "start")
+        self.assertEqual(self.trace(SUBJECT, str(PAGES), "2", options=plain).returncode, 0)
+        for local, policy in (("16M", "fifo"), ("32M", "second-chance"), ("48M", "fifo")):
+            done = self.call("replay", "t.trace", "--local", local, "--policy", policy, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            predicted = json.loads(done.stdout)["runs"][0]
+            done = self.call("run", "--local", local, "--far", "mem:", "--policy", policy, *plain, "--report", "r.json",
+                             "--force", "--", SUBJECT, str(PAGES), "2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.path("r.json"), encoding="utf-8") as file:
+                counters = json.load(file)["totals"]["counters"]
+            real = sum(counters[name] for name in ("faults_first_touch", "faults_read", "faults_write",
+                                                   "faults_refault"))
+            self.assertAlmostEqual(predicted["faults"] / real, 1, delta=0.1, msg=(local, policy, predicted, counters))
+            self.assertAlmostEqual(predicted["faults_fetch"] / (counters["faults_read"] + counters["faults_write"]), 1,
+                                   delta=0.15, msg=(local, policy))
+
+    def test_more_memory_fewer_faults(self):
+        self.trace(SUBJECT, str(PAGES), "2", options=("--read-ahead", "0", "--takeover", "start"))
+        done = self.call("replay", "t.trace", "--sweep", "--json")
+        runs = [run for run in json.loads(done.stdout)["runs"] if run["policy"] == "fifo"]
+        faults = [run["faults"] for run in runs]
+        self.assertEqual(faults, sorted(faults, reverse=True))
+        self.assertEqual(runs[-1]["faults_fetch"], 0)
+        self.assertAlmostEqual(runs[-1]["faults"], PAGES, delta=PAGES / 50)
+
+    def test_says_what_it_cannot_know(self):
+        self.trace(SUBJECT, str(PAGES), "1")
+        done = self.call("replay", "t.trace", "--local", "8M", "--read-ahead", "0")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("less is not predicted", done.stderr)
+        self.assertIn("--read-ahead 0", done.stderr)
+        self.assertEqual(self.call("replay", "/bin/ls").returncode, 1)
+        self.assertEqual(self.call("replay").returncode, 2)
 
 
 class OtherBuilds(TraceTest):
