@@ -123,13 +123,9 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   PageCell& cell = core_.pages[page];
   PageWord word;
   while (!cell.try_lock(&word))
-    if (cell.announce_waiter()) {  // whoever holds it wakes the thread, which then looks again
-      if (core_.observer != nullptr) [[unlikely]]
-        observe(message, FaultKind::waited);
-      return;
-    }
-  if (core_.observer != nullptr) [[unlikely]]
-    observe(message, kind_of(word, message));
+    // Whoever holds it wakes the thread, which then looks again.
+    if (cell.announce_waiter()) return observe(message, FaultKind::waited);
+  observe(message, kind_of(word, message));
 
   switch (word.state()) {
     case PageState::resident:
@@ -157,6 +153,8 @@ void FaultHandler::serve_page(const FaultMessage& message) {
 }
 
 void FaultHandler::observe(const FaultMessage& message, FaultKind kind) {
+  if (core_.observer == nullptr) [[likely]]
+    return;
   core_.observer->fault(message.address, message.thread_id, message.write || message.write_protect, kind);
 }
 

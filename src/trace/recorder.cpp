@@ -24,6 +24,8 @@ namespace {
 constexpr int kCycleMs = 10;
 constexpr std::uint64_t kFlushEveryNs = 250'000'000;  // what a killed recorder loses at most
 constexpr std::size_t kFlushBytes = 256 * 1024;
+constexpr std::size_t kUnwoundBetweenLooks = 128;       // about 1 ms
+constexpr std::size_t kPendingMax = 20'000;             // samples, of up to 16 KiB each
 constexpr std::uint64_t kJoinWithinNs = 2'000'000'000;  // a fault is served, or its sample stays without one
 constexpr std::uint64_t kInstructionEvery = 16;         // where stacks cannot be had: 2 us for one in 16 faults
 
@@ -244,10 +246,19 @@ void Recorder::take_fault(Ring& ring, const RingRecord& record) {
 void Recorder::take_records(std::uint64_t until_ns) {
   std::stable_sort(pending_.begin(), pending_.end(),
                    [](const PerfRecord& a, const PerfRecord& b) { return a.time_ns < b.time_ns; });
-  auto end = std::partition_point(pending_.begin(), pending_.end(),
-                                  [&](const PerfRecord& record) { return record.time_ns < until_ns; });
-  for (auto at = pending_.begin(); at != end; ++at) take_record(*at);
-  pending_.erase(pending_.begin(), end);
+  auto end = static_cast<std::size_t>(
+      std::partition_point(pending_.begin(), pending_.end(),
+                           [&](const PerfRecord& record) { return record.time_ns < until_ns; }) -
+      pending_.begin());
+  for (std::size_t at = 0; at < end; ++at) {
+    take_record(pending_[at]);
+    pending_[at].stack = {};
+    // Unwinding takes its time: meanwhile the kernel's buffers and the rings must not fill. What comes goes behind.
+    if (at % kUnwoundBetweenLooks != 0 || pending_.size() - at > kPendingMax) continue;
+    if (sampler_) sampler_->drain(pending_);
+    for (auto& ring : rings_) take_faults(*ring);
+  }
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
 void Recorder::take_record(PerfRecord& record) {

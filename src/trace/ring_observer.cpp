@@ -74,7 +74,7 @@ void RingObserver::open() {
     auto at = syscall(SYS_mmap, nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
     if (at != -1) ring_ = reinterpret_cast<RingHeader*>(at);
   }
-  if (ring_ == nullptr)
+  if (ring_ == nullptr && errno != ENOENT)  // without the directory the recorder has ended, and nobody waits for more
     log::warning("process %d is not traced: no room for its records in %s (%s)", process_, directory,
                  strerrordesc_np(errno));
   if (file >= 0) syscall(SYS_close, file);
