@@ -1,5 +1,6 @@
 #include "cli/tracing.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -57,7 +58,7 @@ void Tracing::finish() {
   }
   for (const trace::RecordedTrace& recorded : traces) say(recorded);
   if (log::level() >= log::Level::warning)
-    log::warning("trace written; read it with: hinterland report %s", traces[0].path.c_str());
+    std::fprintf(stderr, "hinterland: trace written; read it with: hinterland report %s\n", traces[0].path.c_str());
 }
 
 }  // namespace hinterland::cli
