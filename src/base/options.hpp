@@ -27,7 +27,17 @@ enum class OptionType : std::uint8_t {
 };
 
 // Commands that take an option: a set of bits.
-enum : std::uint8_t { kForRun = 1, kForServe = 2, kForDoctor = 4, kForStat = 8, kForTune = 16, kForCore = 32 };
+enum : std::uint16_t {
+  kForRun = 1,
+  kForServe = 2,
+  kForDoctor = 4,
+  kForStat = 8,
+  kForTune = 16,
+  kForCore = 32,
+  kForTrace = 64,
+  kForReport = 128,
+  kForReplay = 256,
+};
 
 // Where an option may be given besides the command line.
 enum class Elsewhere : std::uint8_t {
@@ -46,7 +56,7 @@ struct Option {
   std::uint64_t minimum;     // of numbers (bytes, nanoseconds, plain)
   std::uint64_t maximum;
   const char* choices;  // "one|two|three"
-  std::uint8_t commands;
+  std::uint16_t commands;
   Elsewhere elsewhere;
   bool for_program;  // `run` hands it to the program, and the programs that one starts
   const char* help;
@@ -80,6 +90,15 @@ enum class OptionId : std::uint8_t {
   threads,
   json,
   watch,
+  rate,
+  top,
+  by,
+  folded,
+  speedscope,
+  pprof,
+  html,
+  diff,
+  sweep,
   count
 };
 

@@ -70,7 +70,9 @@ void warn_of_unknown_variables() {
     name = name.substr(0, name.find('='));
     if (!name.starts_with(kPrefix) || std::find(views.begin(), views.end(), name) != views.end()) continue;
     std::string_view near = nearest_name(name, views);
-    if (name == "HINTERLAND_STAT_KEEP" || name.starts_with("HINTERLAND_TEST_") || near.empty()) continue;
+    if (name == "HINTERLAND_STAT_KEEP" || name.starts_with("HINTERLAND_TRACE_") ||
+        name.starts_with("HINTERLAND_TEST_") || near.empty())
+      continue;
     log::warning("%s is not a variable of ours and is ignored; did you mean %s?", std::string(name).c_str(),
                  std::string(near).c_str());
   }
@@ -205,7 +207,7 @@ Status CommandLine::settle_verbosity() {
 
 Result<CommandLine> CommandLine::parse(const Command& command, const Arguments& arguments) {
   CommandLine line;
-  bool program_follows = command.bit == kForRun;
+  bool program_follows = (command.bit & kForRun) != 0;
   std::size_t end = program_follows ? end_of_options(command, arguments) : arguments.size();
   Arguments options(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(end));
   if (Status read = line.read_flags(command, with_watch_default(command, options)); !read)

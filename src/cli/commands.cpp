@@ -48,6 +48,35 @@ constexpr Command kCommands[] = {
      "that a debugger needs.\n\n"
      "A core of a program that dies is written by `hinterland run --core`.",
      "hinterland core 4711\nhinterland core 4711 -o /var/tmp/core && gdb ./server /var/tmp/core", core_main},
+    {"trace", kForTrace | kForRun, "-- PROGRAM [ARGUMENT...]", "run a program and record where it faults",
+     "As `hinterland run`, and takes its options. Each fault on far memory is recorded with its time, thread, page "
+     "and "
+     "kind; and stacks of a sample of them, at most --rate a second and thread, each with the number of faults that "
+     "it stands for. `hinterland report` makes sense of the file.\n\n"
+     "Processes that the program starts get a file of their own, FILE.PID, as soon as they fault. The file can be "
+     "read up to the last quarter of a second whatever ends the program or the recorder.\n\n"
+     "Stacks are sampled by the kernel and complete, also for programs without frame pointers. Where it does not "
+     "permit that, a message names the setting, and only the innermost address of one fault in 16 is recorded.",
+     "hinterland trace --local 64M -o sort.trace -- sort words.txt\n"
+     "hinterland trace --local 25% --far tcp://10.0.0.2:7700 --rate 0 -- ./server",
+     trace_main},
+    {"report", kForReport, "FILE", "say which places of a program fault",
+     "Ranks the places of a traced program by their share of faults, and says how many of them cover 50, 80, 95 and "
+     "99 %. A fault in a library (memcpy) counts for the line of the program that called it. Names and lines come "
+     "from the files that ran, at their places, or from their debug files below /usr/lib/debug.",
+     "hinterland report sort.trace\n"
+     "hinterland report sort.trace --by function --top 5 --json\n"
+     "hinterland report sort.trace --folded sort.folded --speedscope sort.json",
+     report_main},
+    {"replay", kForReplay, "FILE", "predict a traced program's faults under other settings",
+     "Replays the faults of a trace against the policies and the read-ahead themselves, over a model of the pager, "
+     "without the program. What is not given is as it was recorded. The trace has only what faulted then: record it "
+     "with the smallest --local of interest, --read-ahead 0 and --takeover start. The stall is that of all threads "
+     "together, at the latencies that the trace measured.",
+     "hinterland trace --local 64M --read-ahead 0 --takeover start -- ./server\n"
+     "hinterland replay server.trace --local 256M --policy fifo --read-ahead 16\n"
+     "hinterland replay server.trace --sweep",
+     replay_main},
     {"help", 0, "[COMMAND]", "show help for a command",
      "Without COMMAND the list of commands. `hinterland help --markdown` prints the reference page and `hinterland "
      "help --man COMMAND` a manual page.",

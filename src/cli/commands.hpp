@@ -22,7 +22,7 @@ enum ExitStatus : int {
 
 struct Command {
   const char* name;
-  std::uint8_t bit;         // in Option::commands; 0 when it takes none
+  std::uint16_t bit;        // in Option::commands; 0 when it takes none
   const char* arguments;    // in the synopsis, after the options
   const char* summary;      // one line
   const char* description;  // paragraphs, separated by an empty line
@@ -37,6 +37,9 @@ int stat_main(const Arguments& arguments);
 int tune_main(const Arguments& arguments);
 int core_main(const Arguments& arguments);
 int help_main(const Arguments& arguments);
+int trace_main(const Arguments& arguments);
+int replay_main(const Arguments& arguments);
+int report_main(const Arguments& arguments);
 int version_main(const Arguments& arguments);
 
 std::span<const Command> all_commands();

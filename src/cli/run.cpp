@@ -18,6 +18,7 @@
 #include "cli/probe.hpp"
 #include "cli/running.hpp"
 #include "cli/supervise.hpp"
+#include "cli/tracing.hpp"
 #include "far/device.hpp"
 #include "far/url.hpp"
 #include "kernel/probe.hpp"
@@ -34,7 +35,7 @@ std::unexpected<Error> contradiction(const Value& one, const Value& other, const
 // Bits of --without, in the order of its choices.
 enum : std::uint64_t { kWithoutWriteProtect = 1, kWithoutMove = 2 };
 
-Status check_options(const CommandLine& line) {
+Status check_options(const CommandLine& line, bool traced) {
   using enum OptionId;
   if (Result<::hinterland::far::Url> url = ::hinterland::far::parse_url(line.text(far)); !url)
     return std::unexpected(url.error());
@@ -48,7 +49,7 @@ Status check_options(const CommandLine& line) {
     return contradiction(line[take], line[without], "leave one of them out");
   if (line.is_flag(key_file) && line.text(far).find("tcp:") == std::string::npos)
     return contradiction(line[key_file], line[far], "only tcp:// devices use a key: leave it out");
-  if (line.is_flag(force) && !line.is_given(report)) {
+  if (!traced && line.is_flag(force) && !line.is_given(report)) {
     Error error = Error::make(0, "--force is about the file of --report, and none is given");
     return std::unexpected(error.remedy("leave it out, or add --report FILE"));
   }
@@ -129,12 +130,23 @@ void export_settings(const CommandLine& line, const std::string& library) {
   setenv("LD_PRELOAD", preload_list(library, std::getenv("LD_PRELOAD")).c_str(), 1);
 }
 
-int run_as_parent(const CommandLine& line, const std::string& path, ReportFile report) {
+int run_as_parent(const CommandLine& line, const std::string& path, ReportFile report, bool traced) {
   Result<std::string> figures = make_run_directory(chosen_directory(line.text(OptionId::stat_dir)));
   if (!figures) return fail(kEnvironment, figures.error());
   setenv("HINTERLAND_STAT_DIR", figures->c_str(), 1);
   setenv("HINTERLAND_STAT_KEEP", "1", 1);
-  Result<Outcome> outcome = supervise(path, line.rest());
+  std::optional<Tracing> tracing;
+  if (traced) {
+    Result<Tracing> begun = Tracing::begin(line, *figures);
+    if (!begun) {
+      remove_run_directory(*figures);
+      return fail(kEnvironment, begun.error());
+    }
+    tracing.emplace(std::move(*begun));
+  }
+  Result<Outcome> outcome =
+      supervise(path, line.rest(), [&](pid_t child) { return tracing ? tracing->start(child) : Status(); });
+  if (tracing) tracing->finish();
   if (!outcome) {
     remove_run_directory(*figures);
     return fail(status_of(outcome.error()), outcome.error());
@@ -159,7 +171,7 @@ int run_without_us(const CommandLine& line, const std::string& path, const Error
   return fail(status_of(error), error);
 }
 
-int run(CommandLine& line) {
+int run(CommandLine& line, bool traced) {
   Result<std::string> path = find_program(line.rest()[0]);
   if (!path) return fail(status_of(path.error()), path.error());
   if (Status program = check_program(*path); !program) {
@@ -175,24 +187,28 @@ int run(CommandLine& line) {
   if (!report) return fail(report.error().code() == 0 ? kUsage : kEnvironment, report.error());
   fit_into_group(line);
   export_settings(line, *library);
-  if (report->is_wanted() || line.number(OptionId::verbose) != 0)
-    return run_as_parent(line, *path, std::move(*report));
+  if (report->is_wanted() || line.number(OptionId::verbose) != 0 || traced)
+    return run_as_parent(line, *path, std::move(*report), traced);
   Error error = become(*path, line.rest());
   return fail(status_of(error), error);
 }
 
+int start(const char* name, const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command(name), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({name});
+  bool traced = (find_command(name)->bit & kForTrace) != 0;
+  if (Status options = check_options(*line, traced); !options) return fail(kUsage, options.error());
+  if (line->rest().empty()) {
+    Error error = Error::make(0, "%s: no program given", name);
+    return fail(kUsage, error.remedy("hinterland %s --local 512M -- PROGRAM ARGUMENTS...", name));
+  }
+  return run(*line, traced);
+}
+
 }  // namespace
 
-int run_main(const Arguments& arguments) {
-  Result<CommandLine> line = CommandLine::parse(*find_command("run"), arguments);
-  if (!line) return fail(kUsage, line.error());
-  if (line->wants_help()) return help_main({"run"});
-  if (Status options = check_options(*line); !options) return fail(kUsage, options.error());
-  if (line->rest().empty()) {
-    Error error = Error::make(0, "run: no program given");
-    return fail(kUsage, error.remedy("hinterland run --local 512M -- PROGRAM ARGUMENTS..."));
-  }
-  return run(*line);
-}
+int run_main(const Arguments& arguments) { return start("run", arguments); }
+int trace_main(const Arguments& arguments) { return start("trace", arguments); }
 
 }  // namespace hinterland::cli

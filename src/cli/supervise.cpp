@@ -24,9 +24,15 @@ std::vector<char*> as_argv(const Arguments& arguments) {
 }
 
 // The child tells through a pipe that closes at exec why exec failed.
-[[noreturn]] void start_in_child(const std::string& path, const Arguments& arguments, const sigset_t& mask,
-                                 int pipe) {
+[[noreturn]] void start_in_child(const std::string& path, const Arguments& arguments, const sigset_t& mask, int pipe,
+                                 int gate) {
   std::vector<char*> values = as_argv(arguments);
+  char go = 0;
+  ssize_t asked;
+  do {
+    asked = read(gate, &go, 1);
+  } while (asked < 0 && errno == EINTR);
+  if (asked != 1) _exit(kNotFound);  // the parent gave up, or died
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   execv(path.c_str(), values.data());
   int problem = errno;
@@ -65,7 +71,8 @@ void wait_and_forward(pid_t child, const sigset_t& signals, Outcome& outcome) {
 
 }  // namespace
 
-Result<Outcome> supervise(const std::string& path, const Arguments& arguments) {
+Result<Outcome> supervise(const std::string& path, const Arguments& arguments,
+                          const std::function<Status(pid_t)>& before_start) {
   sigset_t signals, before;
   sigemptyset(&signals);
   for (int number : kForwarded) sigaddset(&signals, number);
@@ -73,14 +80,24 @@ Result<Outcome> supervise(const std::string& path, const Arguments& arguments) {
   // An inherited SIG_IGN for SIGCHLD would let the child vanish without its status.
   signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &signals, &before);
-  int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) < 0) return std::unexpected(Error::make(errno, "a pipe"));
+  int pipe[2], gate[2];
+  if (pipe2(pipe, O_CLOEXEC) < 0 || pipe2(gate, O_CLOEXEC) < 0) return std::unexpected(Error::make(errno, "a pipe"));
   Outcome outcome;
   std::uint64_t start_ns = now_ns();
   pid_t child = fork();
   if (child < 0) return std::unexpected(Error::make(errno, "no further process can be started"));
-  if (child == 0) start_in_child(path, arguments, before, pipe[1]);
+  if (child == 0) {
+    close(gate[1]);
+    start_in_child(path, arguments, before, pipe[1], gate[0]);
+  }
   close(pipe[1]);
+  close(gate[0]);
+  Status ready;
+  if (before_start) ready = before_start(child);
+  if (ready) {
+    [[maybe_unused]] ssize_t told_to_go = write(gate[1], "", 1);
+  }
+  close(gate[1]);
   int problem = 0;
   ssize_t told;
   do {
@@ -89,6 +106,7 @@ Result<Outcome> supervise(const std::string& path, const Arguments& arguments) {
   close(pipe[0]);
   wait_and_forward(child, signals, outcome);
   outcome.wall_ns = now_ns() - start_ns;
+  if (!ready) return std::unexpected(ready.error());
   if (told == sizeof problem) return std::unexpected(Error::make(problem, "%s cannot be started", path.c_str()));
   return outcome;
 }

@@ -28,7 +28,8 @@ Result<const hl_policy_ops*> policy_of(const Settings& settings) {
 
 }  // namespace
 
-Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)()) {
+Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
+                           FaultObserver* (*observer_of)(const Settings&)) {
   Result<Settings> settings = settings_from_environment();
   if (!settings) return std::unexpected(settings.error());
   log::set_level(static_cast<log::Level>(settings->verbosity + 1));
@@ -51,6 +52,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)())
   options.policy = *policy;
   options.on_managed = on_managed;
   options.take_by_move = settings->take != Settings::Take::protect;
+  if (observer_of != nullptr) options.observer = observer_of(*settings);
   return Pager::start(options, kernel, std::move(*device));
 }
 

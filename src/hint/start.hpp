@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/settings.hpp"
 #include "paging/pager.hpp"
 
 namespace hinterland::hint {
@@ -9,6 +10,8 @@ namespace hinterland::hint {
 enum class Take : bool { as_told, at_once };  // when the pager takes the program's memory over
 
 // Once a process, under InsideRuntime. `program`: for the figures. `on_managed`: when paging has begun.
-Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)());
+// `observer_of`: makes the observer of faults that the settings ask for, or nullptr.
+Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
+                           FaultObserver* (*observer_of)(const Settings&) = nullptr);
 
 }  // namespace hinterland::hint

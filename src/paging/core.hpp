@@ -10,6 +10,7 @@
 #include "far/space.hpp"
 #include "kernel/kernel.hpp"
 #include "paging/budget.hpp"
+#include "paging/fault_observer.hpp"
 #include "paging/frames.hpp"
 #include "paging/hint_map.hpp"
 #include "paging/page_marks.hpp"
@@ -76,7 +77,8 @@ struct Core {
   FrameRing frames;
   Budget budget;
   PolicyHost policy;
-  bool take_by_move = false;  // dirty pages are taken with MOVE; else they are protected and copied
+  FaultObserver* observer = nullptr;  // of hinterland trace
+  bool take_by_move = false;          // dirty pages are taken with MOVE; else they are protected and copied
   std::uint32_t read_ahead_pages_max = 0;
   std::atomic<bool> managed{false};  // paging has begun; before, the kernel alone has the pages
   // Held while a page's protection matters: taking a page that is not writable means reading and then unmapping it,

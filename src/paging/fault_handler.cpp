@@ -17,6 +17,22 @@ namespace {
 // it would then be 256 KiB of zeros in the file.)
 alignas(kPageSize) std::array<std::byte, bytes_of_pages(Fetcher::kRunMax)> g_zeros;
 
+// To the observer.
+FaultKind kind_of(PageWord word, const FaultMessage& message) {
+  switch (word.state()) {
+    case PageState::resident:
+      return message.write_protect ? FaultKind::write_protect : FaultKind::spurious;
+    case PageState::untouched:
+      return FaultKind::first_touch;
+    case PageState::parked:
+      return FaultKind::refault;
+    case PageState::lost:
+      return FaultKind::lost;
+    default:
+      return message.write ? FaultKind::write : FaultKind::read;
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, const HandlerPlace& place, Evictor& direct,
@@ -153,8 +169,11 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   PageCell& cell = core_.pages[page];
   PageWord word;
   while (!cell.try_lock(&word))
-    if (cell.announce_waiter())
-      return core_.page_is_waited_for();  // who holds it wakes the thread, which looks again
+    if (cell.announce_waiter()) {  // who holds it wakes the thread, which looks again
+      core_.page_is_waited_for();
+      return observe(message, FaultKind::waited);
+    }
+  observe(message, kind_of(word, message));
 
   switch (word.state()) {
     case PageState::resident:
@@ -179,6 +198,12 @@ void FaultHandler::serve_page(const FaultMessage& message) {
       HL_CHECK(false && "a page on its way is busy");
   }
   if (core_.budget.should_start()) keep_room();
+}
+
+void FaultHandler::observe(const FaultMessage& message, FaultKind kind) {
+  if (core_.observer == nullptr) [[likely]]
+    return;
+  core_.observer->fault(message.address, message.thread_id, message.write || message.write_protect, kind);
 }
 
 // Reclaim ahead of need belongs to the background. But taking scattered pages flushes the faulting thread's CPU once

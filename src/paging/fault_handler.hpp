@@ -55,6 +55,7 @@ class FaultHandler {
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);
+  void observe(const FaultMessage& message, FaultKind kind);
   std::span<FaultMessage> room_for_messages();
   std::uint64_t serve_while_called();
   void serve_all(int count);

@@ -16,6 +16,7 @@
 #include "far/device.hpp"
 #include "hinterland/policy.h"
 #include "kernel/kernel.hpp"
+#include "paging/fault_observer.hpp"
 
 namespace hinterland {
 
@@ -28,6 +29,7 @@ struct PagerOptions {
   bool take_by_move = true;  // dirty pages: take with MOVE if the kernel has it, else protect and copy
   // Called once, by a thread of the runtime, when paging begins: freed memory should now be given back promptly.
   void (*on_managed)() = nullptr;
+  FaultObserver* observer = nullptr;  // told of each fault; lives as long as the process
 };
 
 // What a program says about its next accesses. (Eden 3.1)

@@ -8,8 +8,16 @@
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "preload/far_heap.hpp"
+#include "trace/ring_observer.hpp"
 
 namespace hinterland {
+namespace {
+
+FaultObserver* observer_of(const Settings& settings) {
+  return trace::observer_from_environment(settings.read_ahead_pages, settings.local_bytes);
+}
+
+}  // namespace
 
 bool runtime_wanted() {
   return std::getenv("HINTERLAND_LOCAL") != nullptr || std::getenv("HINTERLAND_FAR") != nullptr;
@@ -18,10 +26,11 @@ bool runtime_wanted() {
 bool runtime_permitted() { return faults_permitted(); }
 
 Status start_runtime(const char* program) {
-  Result<Pager*> started = hint::start_pager(program, hint::Take::as_told, [] {
+  auto on_managed = [] {
     far_heap::give_back_promptly();
     hint::begin();
-  });
+  };
+  Result<Pager*> started = hint::start_pager(program, hint::Take::as_told, on_managed, observer_of);
   if (!started) return std::unexpected(started.error());
   return {};
 }

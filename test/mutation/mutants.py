@@ -46,7 +46,7 @@ MUTANTS = [
     ("I1", "read-ahead takes pages in any state", "fault_handler.cpp",
      "if (word.state() != state) { core_.unlock({neighbour}, word); return false; }", "",),
     ("I1", "a busy page is served all the same", "fault_handler.cpp",
-     "if (cell.announce_waiter()) return;", "break;"),
+     "if (cell.announce_waiter()) return observe(message, FaultKind::waited);", "break;"),
     ("I3", "a moved page is taken for clean still, though it lost its protection", "pager_remap.cpp",
      "core.unlock(target + i, there ? core.pages[page + i].load().resident_dirty() : PageWord::untouched());",
      "PageWord was = core.pages[page + i].load(); "

@@ -138,6 +138,10 @@ bool stands_still(pid_t process) {
   return close != std::string::npos && close + 2 < text.size() && (text[close + 2] == 'T' || text[close + 2] == 't');
 }
 
+std::string pattern_of(const CommandLine& line) {
+  return line.is_given(OptionId::output) ? line.text(OptionId::output) : "core.%p";
+}
+
 int core_of_running(const CommandLine& line, pid_t process) {
   Result<StatView> view = find_running(chosen_directory(line.text(OptionId::stat_dir)), process, false);
   if (!view) return fail(kEnvironment, view.error());
@@ -147,14 +151,13 @@ int core_of_running(const CommandLine& line, pid_t process) {
     return fail(kEnvironment,
                 error.remedy("continue it (kill -CONT %d), or detach its debugger", static_cast<int>(process)));
   }
-  return write_file({process, RuntimeView::of(**view)}, line.text(OptionId::output),
-                    line.number(OptionId::force) != 0);
+  return write_file({process, RuntimeView::of(**view)}, pattern_of(line), line.number(OptionId::force) != 0);
 }
 
 int core_of_dying(const CommandLine& line, std::uint64_t note) {
   Result<Crash> crash = read_crash(note);
   if (!crash) return fail(kEnvironment, crash.error());
-  return write_file({crash->process, crash->view, &*crash}, line.text(OptionId::output), true);
+  return write_file({crash->process, crash->view, &*crash}, pattern_of(line), true);
 }
 
 }  // namespace

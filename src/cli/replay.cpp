@@ -1,0 +1,169 @@
+// hinterland replay: what a trace's faults would have been with another budget, policy or read-ahead.
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "base/log.hpp"
+#include "base/size.hpp"
+#include "cli/command_line.hpp"
+#include "cli/figures.hpp"
+#include "policy/policies.hpp"
+#include "trace/replay.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+using trace::ReplayOptions;
+using trace::ReplayResult;
+using trace::TraceFile;
+
+struct Row {
+  ReplayOptions options;
+  ReplayResult result;
+  std::optional<double> stall_s;  // of all threads together
+};
+
+// Mean latency of what the trace sampled, for faults of two kinds: with the device, and without.
+struct Latencies {
+  double fetch_ns = 0, other_ns = 0;
+  bool known = false;
+};
+
+Latencies latencies_of(const TraceFile& file) {
+  double sum[2] = {}, weight[2] = {};
+  for (const trace::StackSample& sample : file.samples) {
+    if (sample.latency_ns == 0) continue;
+    bool fetch = sample.fault.kind == FaultKind::read || sample.fault.kind == FaultKind::write;
+    sum[fetch ? 0 : 1] += static_cast<double>(sample.weight) * static_cast<double>(sample.latency_ns);
+    weight[fetch ? 0 : 1] += static_cast<double>(sample.weight);
+  }
+  Latencies found;
+  found.known = weight[0] > 0;
+  if (found.known) found.fetch_ns = sum[0] / weight[0];
+  found.other_ns = weight[1] > 0 ? sum[1] / weight[1] : found.fetch_ns;
+  return found;
+}
+
+Row replay(const TraceFile& file, const ReplayOptions& options, const Latencies& latencies) {
+  trace::Replay machine(options);
+  file.for_each_fault([&](const trace::FaultRecord& fault) { machine.fault(fault); });
+  Row row{options, machine.result(), {}};
+  if (latencies.known)
+    row.stall_s = (static_cast<double>(row.result.fetches) * latencies.fetch_ns +
+                   static_cast<double>(row.result.first_touch + row.result.refaults) * latencies.other_ns) /
+                  1e9;
+  return row;
+}
+
+Json row_json(const Row& row) {
+  const ReplayResult& result = row.result;
+  return {{"budget_bytes", row.options.local_bytes},
+          {"policy", row.options.policy->name},
+          {"read_ahead_pages", row.options.read_ahead_pages},
+          {"accesses", result.accesses},
+          {"hits", result.hits},
+          {"faults", result.faults()},
+          {"faults_first_touch", result.first_touch},
+          {"faults_fetch", result.fetches},
+          {"faults_refault", result.refaults},
+          {"miss_ratio",
+           result.accesses > 0 ? static_cast<double>(result.faults()) / static_cast<double>(result.accesses) : 0},
+          {"pages_in", result.pages_in},
+          {"pages_out", result.pages_out},
+          {"stall_s", row.stall_s ? Json(*row.stall_s) : Json(nullptr)}};
+}
+
+std::string table_text(const std::vector<Row>& rows) {
+  std::string text =
+      "     local  policy         read-ahead      faults  of those fetches  pages in  pages out   stall\n";
+  for (const Row& row : rows) {
+    char line[160];
+    std::snprintf(
+        line, sizeof line, "%10s  %-13s  %10u  %10llu  %16llu  %8llu  %9llu  ",
+        rounded_size_text(row.options.local_bytes).c_str(), row.options.policy->name, row.options.read_ahead_pages,
+        static_cast<unsigned long long>(row.result.faults()), static_cast<unsigned long long>(row.result.fetches),
+        static_cast<unsigned long long>(row.result.pages_in), static_cast<unsigned long long>(row.result.pages_out));
+    text += line;
+    std::snprintf(line, sizeof line, "%.2f s", row.stall_s.value_or(0));
+    text += (row.stall_s ? line : "") + std::string("\n");
+  }
+  return text;
+}
+
+// Every policy, with the trace's budget doubled until nothing more is saved.
+std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const Latencies& latencies) {
+  std::vector<Row> rows;
+  for (const hl_policy_ops* policy : policies()) {
+    ReplayOptions options = first;
+    options.policy = policy;
+    for (int doublings = 0; doublings < 12; ++doublings, options.local_bytes *= 2) {
+      rows.push_back(replay(file, options, latencies));
+      if (rows.back().result.fetches == 0) break;
+    }
+  }
+  return rows;
+}
+
+void say_what_it_cannot_know(const TraceFile& file, const ReplayOptions& options) {
+  if (options.local_bytes < file.process.local_bytes)
+    log::warning("the trace was recorded with %s local: it has no access that hit there, so less is not predicted",
+                 rounded_size_text(file.process.local_bytes).c_str());
+  if (options.read_ahead_pages < file.process.read_ahead_pages)
+    log::warning(
+        "the trace was recorded with a read-ahead of %llu: pages that came ahead and were used are not in it. "
+        "Record with --read-ahead 0 to compare",
+        static_cast<unsigned long long>(file.process.read_ahead_pages));
+  if (file.summary.faults_lost != 0 || file.damaged_bytes != 0)
+    log::warning("the trace is not complete, and so is what is predicted");
+}
+
+Result<ReplayOptions> options_of(const CommandLine& line, const TraceFile& file) {
+  ReplayOptions options;
+  options.local_bytes = line.is_given(OptionId::local) ? line.number(OptionId::local) : file.process.local_bytes;
+  const std::string& name = line.is_given(OptionId::policy) ? line.text(OptionId::policy) : file.process.policy;
+  options.policy = find_policy(name.c_str());
+  if (options.policy == nullptr)
+    return std::unexpected(Error::make(0, "there is no policy %s", name.c_str()).remedy("choose one with --policy"));
+  options.read_ahead_pages = static_cast<std::uint32_t>(
+      line.is_given(OptionId::read_ahead) ? line.number(OptionId::read_ahead) : file.process.read_ahead_pages);
+  return options;
+}
+
+int replay(const CommandLine& line) {
+  Result<TraceFile> file = TraceFile::open(line.rest()[0]);
+  if (!file) return fail(kEnvironment, file.error());
+  Result<ReplayOptions> options = options_of(line, *file);
+  if (!options) return fail(kUsage, options.error());
+  say_what_it_cannot_know(*file, *options);
+  Latencies latencies = latencies_of(*file);
+  std::vector<Row> rows = line.number(OptionId::sweep) != 0 ? sweep(*file, *options, latencies)
+                                                            : std::vector<Row>{replay(*file, *options, latencies)};
+  std::string text;
+  if (line.number(OptionId::json) != 0) {
+    Json list = Json::array();
+    for (const Row& row : rows) list.push_back(row_json(row));
+    text = Json({{"schema_version", kSchemaVersion}, {"program", file->process.program}, {"runs", std::move(list)}})
+               .dump(2) +
+           "\n";
+  } else {
+    text = table_text(rows);
+  }
+  std::fputs(text.c_str(), stdout);
+  return kSuccess;
+}
+
+}  // namespace
+
+int replay_main(const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command("replay"), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({"replay"});
+  if (line->rest().empty()) {
+    Error error = Error::make(0, "replay: no trace given");
+    return fail(kUsage, error.remedy("hinterland replay FILE --local 256M; 'hinterland trace' writes one"));
+  }
+  if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("replay", line->rest()[1]));
+  return replay(*line);
+}
+
+}  // namespace hinterland::cli

@@ -1,0 +1,299 @@
+// hinterland report: which places of a traced program fault.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+
+#include "base/duration.hpp"
+#include "base/log.hpp"
+#include "base/size.hpp"
+#include "cli/command_line.hpp"
+#include "cli/figures.hpp"
+#include "trace/exports.hpp"
+#include "trace/html_page.hpp"
+#include "trace/profile.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+using trace::Profile;
+using trace::Site;
+using trace::TraceFile;
+
+constexpr double kCovered[] = {0.5, 0.8, 0.95, 0.99};
+
+std::string source_text(trace::StackSource source) {
+  switch (source) {
+    case trace::StackSource::kernel_unwound:
+      return "sampled by the kernel, unwound by the recorder";
+    case trace::StackSource::kernel_frame_pointers:
+      return "sampled and unwound by the kernel (frame pointers)";
+    case trace::StackSource::instruction_only:
+      return "only the innermost address (the kernel did not permit sampling)";
+    case trace::StackSource::none:
+      break;
+  }
+  return "none";
+}
+
+// In the message: what the file is short of.
+void say_what_is_missing(const TraceFile& file, const Profile& profile) {
+  if (file.damaged_bytes != 0)
+    log::warning(
+        "the trace ends in %llu bytes that are no complete record (the recorder was killed, or the disk full): "
+        "what is before them is reported",
+        static_cast<unsigned long long>(file.damaged_bytes));
+  else if (file.summary.complete == 0)
+    log::warning("the trace was not closed: the recorder was killed; what it had written is reported");
+  if (file.summary.faults_lost != 0)
+    log::warning("%llu faults are not in the trace: the recorder did not keep up",
+                 static_cast<unsigned long long>(file.summary.faults_lost));
+  for (const std::string& remark : profile.remarks) log::warning("%s", remark.c_str());
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", share * 100);
+  return text;
+}
+
+std::string head_text(const TraceFile& file, const Profile& profile) {
+  const trace::ProcessFacts& process = file.process;
+  std::string text = process.program + " (process " + std::to_string(process.process_id) + "): local " +
+                     rounded_size_text(process.local_bytes) + ", far " + process.far_url + ", policy " +
+                     process.policy + ", read-ahead " + std::to_string(process.read_ahead_pages) + "\n";
+  text += std::to_string(profile.faults_all) + " faults in " +
+          duration_text(file.summary.ended_ns / 1'000'000 * 1'000'000) + ":";
+  const char* separator = " ";
+  for (std::size_t kind = 0; kind < trace::kFaultKinds; ++kind)
+    if (profile.faults[kind] != 0) {
+      text += separator + std::to_string(profile.faults[kind]) + " " + trace::kFaultKindNames[kind];
+      separator = ", ";
+    }
+  text += "\n" + std::to_string(file.samples.size()) + " stacks (" + source_text(process.source) +
+          "), which stand for " + std::to_string(static_cast<std::uint64_t>(profile.sampled_faults)) + " faults; " +
+          percent(profile.whole_stacks) + " complete, " + std::to_string(file.summary.samples_lost) + " lost\n";
+  if (file.summary.sample_cost_ns != 0)
+    text += "tracing took about " + percent(profile.tracing_cost) + " of the program's time (" +
+            duration_text(file.summary.sample_cost_ns) + " a stack), and " +
+            duration_text(file.summary.recorder_cpu_ns / 1'000'000 * 1'000'000) + " of another CPU\n";
+  return text;
+}
+
+double sum_of(const std::vector<Site>& sites) {
+  double sum = 0;
+  for (const Site& site : sites) sum += site.all;
+  return sum;
+}
+
+std::string coverage_text(const Profile& profile, const std::string& what) {
+  std::string text = what + "s that cover";
+  for (double share : kCovered)
+    text += (share == kCovered[0] ? " " : ", ") + std::to_string(static_cast<int>(share * 100)) +
+            " %: " + std::to_string(profile.sites_covering(share));
+  return text + " (of " + std::to_string(profile.sites.size()) + ")\n";
+}
+
+// The library function that faults most often for this site.
+std::string via_text(const Site& site) {
+  auto most = std::max_element(site.via.begin(), site.via.end(),
+                               [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == site.via.end() ? "" : "  (in " + trace::without_arguments(most->first) + ")";
+}
+
+std::string table_text(const Profile& profile, std::uint64_t top) {
+  double all = std::max(sum_of(profile.sites), 1.0), sum = 0;
+  std::string text = "  share     sum   first    read   write  w-prot  latency  place\n";
+  for (std::size_t i = 0; i < std::min<std::size_t>(profile.sites.size(), top); ++i) {
+    const Site& site = profile.sites[i];
+    sum += site.all;
+    auto share_of = [&](FaultKind kind) { return site.faults[static_cast<std::size_t>(kind)] / site.all * 100; };
+    char numbers[128];
+    std::snprintf(numbers, sizeof numbers, "%5.1f %% %5.1f %% %5.0f %% %5.0f %% %5.0f %% %5.0f %%  %7s  ",
+                  site.all / all * 100, sum / all * 100, share_of(FaultKind::first_touch), share_of(FaultKind::read),
+                  share_of(FaultKind::write), share_of(FaultKind::write_protect),
+                  site.latency_ns > 0
+                      ? (std::to_string(static_cast<std::uint64_t>(site.latency_ns / 1000)) + "us").c_str()
+                      : "");
+    text += numbers + site.name() + via_text(site) + "\n";
+  }
+  return text;
+}
+
+Json site_json(const Site& site, double all) {
+  Json kinds;
+  for (std::size_t kind = 0; kind < trace::kFaultKinds; ++kind)
+    if (site.faults[kind] > 0) kinds[trace::kFaultKindNames[kind]] = site.faults[kind];
+  Json via = Json::object();
+  for (const auto& [name, faults] : site.via) via[name] = faults;
+  return {
+      {"function", site.function},
+      {"file", site.file.empty() ? Json(nullptr) : Json(site.file)},
+      {"line", site.line > 0 ? Json(site.line) : Json(nullptr)},
+      {"module", site.module},
+      {"share", all > 0 ? site.all / all : 0},
+      {"faults", site.all},
+      {"faults_by_kind", std::move(kinds)},
+      {"samples", site.samples},
+      {"latency_mean_ns", site.latency_ns > 0 ? Json(static_cast<std::uint64_t>(site.latency_ns)) : Json(nullptr)},
+      {"in_library_functions", std::move(via)}};
+}
+
+Json report_json(const TraceFile& file, const Profile& profile, const std::string& by, std::uint64_t top) {
+  double all = sum_of(profile.sites);
+  Json sites = Json::array(), covering, kinds, remarks = Json::array();
+  for (std::size_t i = 0; i < std::min<std::size_t>(profile.sites.size(), top); ++i)
+    sites.push_back(site_json(profile.sites[i], all));
+  for (double share : kCovered)
+    covering[std::to_string(static_cast<int>(share * 100))] = profile.sites_covering(share);
+  for (std::size_t kind = 0; kind < trace::kFaultKinds; ++kind)
+    kinds[trace::kFaultKindNames[kind]] = profile.faults[kind];
+  for (const std::string& remark : profile.remarks) remarks.push_back(remark);
+  return {{"schema_version", kSchemaVersion},
+          {"hinterland_version", HINTERLAND_VERSION},
+          {"program", file.process.program},
+          {"process_id", file.process.process_id},
+          {"budget_bytes", file.process.local_bytes},
+          {"far_url", file.process.far_url},
+          {"policy", file.process.policy},
+          {"read_ahead_pages", file.process.read_ahead_pages},
+          {"traced_s", static_cast<double>(file.summary.ended_ns) / 1e9},
+          {"faults", profile.faults_all},
+          {"faults_by_kind", std::move(kinds)},
+          {"faults_lost", file.summary.faults_lost},
+          {"stacks", file.samples.size()},
+          {"stacks_from", source_text(file.process.source)},
+          {"stacks_lost", file.summary.samples_lost},
+          {"stacks_complete_share", profile.whole_stacks},
+          {"stack_cost_ns", file.summary.sample_cost_ns},
+          {"tracing_cost_share", profile.tracing_cost},
+          {"recorder_cpu_s", static_cast<double>(file.summary.recorder_cpu_ns) / 1e9},
+          {"complete", file.summary.complete != 0 && file.damaged_bytes == 0},
+          {"by", by},
+          {"places", profile.sites.size()},
+          {"places_covering_percent", std::move(covering)},
+          {"remarks", std::move(remarks)},
+          {"sites", std::move(sites)}};
+}
+
+// Shares of places in one trace and in another, largest change first.
+std::string diff_text(const Profile& before, const Profile& after, std::uint64_t top) {
+  struct Change {
+    std::string name;
+    double before = 0, after = 0;
+  };
+  std::map<std::string, Change> changes;
+  double scale_before = std::max(sum_of(before.sites), 1.0), scale_after = std::max(sum_of(after.sites), 1.0);
+  for (const Site& site : before.sites)
+    changes[site.name()].before += site.all / scale_before * static_cast<double>(before.faults_all);
+  for (const Site& site : after.sites)
+    changes[site.name()].after += site.all / scale_after * static_cast<double>(after.faults_all);
+  std::vector<Change> all;
+  for (auto& [name, change] : changes) all.push_back({name, change.before, change.after});
+  std::stable_sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
+    return std::abs(a.after - a.before) > std::abs(b.after - b.before);
+  });
+  std::string text = "faults: " + std::to_string(before.faults_all) + " before, " + std::to_string(after.faults_all) +
+                     " now\n      before         now      change  place\n";
+  for (std::size_t i = 0; i < std::min<std::size_t>(all.size(), top); ++i) {
+    char numbers[96];
+    std::snprintf(numbers, sizeof numbers, "%12.0f %11.0f %+11.0f  ", all[i].before, all[i].after,
+                  all[i].after - all[i].before);
+    text += numbers + all[i].name + "\n";
+  }
+  return text;
+}
+
+// "-" is standard output. Nothing is overwritten without --force.
+Status write_file(const std::string& path, const std::string& bytes, bool force) {
+  if (path == "-") {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    return {};
+  }
+  int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
+  int file = open(path.c_str(), flags, 0644);
+  if (file < 0) {
+    Error error = Error::make(errno, "%s cannot be written", path.c_str());
+    return std::unexpected(errno == EEXIST ? error.remedy("name another file, or use --force") : error);
+  }
+  const char* at = bytes.data();
+  std::size_t left = bytes.size();
+  while (left > 0) {
+    ssize_t written = write(file, at, left);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    at += written;
+    left -= static_cast<std::size_t>(written);
+  }
+  int problem = left > 0 ? errno : 0;
+  if (close(file) != 0 && problem == 0) problem = errno;
+  if (problem == 0) return {};
+  return std::unexpected(Error::make(problem, "%s cannot be written", path.c_str()));
+}
+
+Status write_exports(const CommandLine& line, const TraceFile& file, const Profile& profile, trace::Symbols& symbols,
+                     bool* to_stdout) {
+  struct Export {
+    OptionId option;
+    std::string (*make)(const TraceFile&, const Profile&, trace::Symbols&);
+  };
+  constexpr Export kExports[] = {{OptionId::folded, trace::folded_text},
+                                 {OptionId::speedscope, trace::speedscope_json},
+                                 {OptionId::pprof, trace::pprof_bytes},
+                                 {OptionId::html, trace::html_page}};
+  for (const Export& one : kExports) {
+    if (!line.is_given(one.option)) continue;
+    *to_stdout = *to_stdout || line.text(one.option) == "-";
+    Status written =
+        write_file(line.text(one.option), one.make(file, profile, symbols), line.number(OptionId::force) != 0);
+    if (!written) return written;
+  }
+  return {};
+}
+
+int report(const CommandLine& line) {
+  Result<TraceFile> file = TraceFile::open(line.rest()[0]);
+  if (!file) return fail(kEnvironment, file.error());
+  trace::Symbols symbols(*file);
+  auto group = static_cast<trace::GroupBy>(line.number(OptionId::by));
+  Profile profile = trace::make_profile(*file, symbols, group);
+  say_what_is_missing(*file, profile);
+  bool to_stdout = false;
+  if (Status written = write_exports(line, *file, profile, symbols, &to_stdout); !written)
+    return fail(kEnvironment, written.error());
+  std::uint64_t top = line.number(OptionId::top);
+  std::string text;
+  if (line.is_given(OptionId::diff)) {
+    Result<TraceFile> before = TraceFile::open(line.text(OptionId::diff));
+    if (!before) return fail(kEnvironment, before.error());
+    trace::Symbols names(*before);
+    text = diff_text(trace::make_profile(*before, names, group), profile, top);
+  } else if (line.number(OptionId::json) != 0) {
+    text = report_json(*file, profile, line.text(OptionId::by), top)
+               .dump(2, ' ', false, Json::error_handler_t::replace) +
+           "\n";
+  } else if (!to_stdout) {
+    text = head_text(*file, profile) + coverage_text(profile, line.text(OptionId::by)) + table_text(profile, top);
+  }
+  std::fputs(text.c_str(), stdout);
+  return kSuccess;
+}
+
+}  // namespace
+
+int report_main(const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command("report"), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({"report"});
+  if (line->rest().empty()) {
+    Error error = Error::make(0, "report: no trace given");
+    return fail(kUsage, error.remedy("hinterland report FILE; 'hinterland trace' writes one"));
+  }
+  if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("report", line->rest()[1]));
+  return report(*line);
+}
+
+}  // namespace hinterland::cli

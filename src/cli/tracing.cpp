@@ -1,0 +1,64 @@
+#include "cli/tracing.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+std::string default_output(const CommandLine& line) {
+  const std::string& program = line.rest()[0];
+  return program.substr(program.rfind('/') + 1) + ".trace";
+}
+
+void say(const trace::RecordedTrace& recorded) {
+  const trace::Summary& summary = recorded.summary;
+  if (recorded.write_error != 0)
+    log::error("%s ends early: %s; the program was not affected. Trace to a file system with more room: -o FILE",
+               recorded.path.c_str(), std::strerror(recorded.write_error));
+  else
+    log::info("%s: %llu faults, %llu stacks", recorded.path.c_str(), static_cast<unsigned long long>(summary.faults),
+              static_cast<unsigned long long>(summary.samples));
+}
+
+}  // namespace
+
+Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_directory) {
+  trace::RecorderOptions options;
+  options.directory = run_directory + "/rings";
+  options.output = line.is_given(OptionId::output) ? line.text(OptionId::output) : default_output(line);
+  options.overwrite = line.number(OptionId::force) != 0;
+  options.sampling.rate = line.number(OptionId::rate);
+  Result<std::unique_ptr<trace::Recorder>> recorder = trace::Recorder::create(options);
+  if (!recorder) return std::unexpected(recorder.error());
+  Tracing tracing;
+  tracing.recorder_ = std::move(*recorder);
+  if (const Error& error = tracing.recorder_->sampling_error(); error.what()[0] != '\0')
+    log::warning("%s; %s", error.what(), error.next_step());
+  else if (tracing.recorder_->user_only())
+    log::warning(
+        "faults inside system calls have no stacks: sysctl kernel.perf_event_paranoid=1 permits them (it is %d)",
+        trace::perf_event_paranoid());
+  for (const auto& [name, value] : tracing.recorder_->variables()) setenv(name.c_str(), value.c_str(), 1);
+  return tracing;
+}
+
+void Tracing::finish() {
+  std::vector<trace::RecordedTrace> traces = recorder_->finish();
+  recorder_.reset();  // now: the command ends as the program did, without destructors
+  if (traces.empty()) {
+    log::warning(
+        "the program ended before any fault on far memory: there is no trace. It may fit into its local memory: "
+        "choose "
+        "a smaller --local");
+    return;
+  }
+  for (const trace::RecordedTrace& recorded : traces) say(recorded);
+  if (log::level() >= log::Level::warning)
+    std::fprintf(stderr, "hinterland: trace written; read it with: hinterland report %s\n", traces[0].path.c_str());
+}
+
+}  // namespace hinterland::cli

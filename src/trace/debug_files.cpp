@@ -1,0 +1,67 @@
+#include "trace/debug_files.hpp"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace hinterland::trace {
+
+std::string build_id_of(const std::string& path) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  elf_version(EV_CURRENT);
+  Elf* elf = elf_begin(file, ELF_C_READ_MMAP, nullptr);
+  const void* bytes = nullptr;
+  ssize_t length = elf != nullptr ? dwelf_elf_gnu_build_id(elf, &bytes) : 0;
+  std::string id;
+  if (length > 0) id.assign(static_cast<const char*>(bytes), static_cast<std::size_t>(length));
+  elf_end(elf);
+  close(file);
+  return id;
+}
+
+bool is_same_file(const Module& module) {
+  if (module.path.empty() || module.path[0] != '/') return false;
+  if (access(module.path.c_str(), R_OK) != 0) return false;
+  return module.build_id.empty() || build_id_of(module.path) == module.build_id;
+}
+
+namespace {
+
+// Where the file's first byte would lie: the segment with the mapping's offset tells how addresses in the file and
+// offsets differ.
+bool bias_of(const Module& module, GElf_Addr* bias) {
+  int file = open(module.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  elf_version(EV_CURRENT);
+  Elf* elf = elf_begin(file, ELF_C_READ_MMAP, nullptr);
+  std::size_t count = 0;
+  bool found = false;
+  if (elf != nullptr && elf_getphdrnum(elf, &count) == 0)
+    for (std::size_t i = 0; i < count && !found; ++i) {
+      GElf_Phdr head;
+      if (gelf_getphdr(elf, static_cast<int>(i), &head) == nullptr || head.p_type != PT_LOAD) continue;
+      std::uint64_t first = head.p_offset & ~std::uint64_t{4095};
+      found = module.file_offset >= first && module.file_offset < head.p_offset + head.p_filesz;
+      *bias = module.start - module.file_offset + head.p_offset - head.p_vaddr;
+    }
+  elf_end(elf);
+  close(file);
+  return found;
+}
+
+}  // namespace
+
+Dwfl_Module* report_module(Dwfl* dwfl, const Module& module) {
+  GElf_Addr bias = 0;
+  if (!is_same_file(module) || !bias_of(module, &bias)) return nullptr;
+  // A file with two mappings of code is reported twice at the same place, and libdw takes that for one.
+  return dwfl_report_elf(dwfl, module.path.c_str(), module.path.c_str(), -1, bias, true);
+}
+
+int no_build_id_lookup(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**) { return -1; }
+int no_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word, char**) {
+  return -1;
+}
+
+}  // namespace hinterland::trace

@@ -1,0 +1,24 @@
+// Modules of a trace as libdw wants them; shared by unwinding and symbols.
+#pragma once
+
+#include <elfutils/libdwfl.h>
+
+#include "trace/trace_file.hpp"
+
+namespace hinterland::trace {
+
+// The build identifier of an ELF file; "" when it has none or cannot be read.
+std::string build_id_of(const std::string& path);
+
+// The file of a module is there and is the one that ran (no identifier known: taken on trust).
+bool is_same_file(const Module& module);
+
+// Reports a module to libdw at the place where it ran. nullptr when its file is not there, is another by now, or
+// does not fit there.
+Dwfl_Module* report_module(Dwfl* dwfl, const Module& module);
+
+// Callbacks for who needs neither: the files were reported with their names, and debug information costs time.
+int no_build_id_lookup(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**);
+int no_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word, char**);
+
+}  // namespace hinterland::trace

@@ -1,0 +1,293 @@
+#include "trace/perf_sampler.hpp"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/clock.hpp"
+#include "base/units.hpp"
+
+namespace hinterland::trace {
+namespace {
+
+// Registers 0 to 8 and 16 to 23 of arch/x86/include/uapi/asm/perf_regs.h: what unwinding needs.
+constexpr std::uint64_t kRegisterMask = 0xff01ff;
+constexpr std::uint16_t kBuildIdInRecord = 1 << 14;  // PERF_RECORD_MISC_MMAP_BUILD_ID
+
+perf_event_attr attributes(const PerfSampler::Options& options) {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD |
+                     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.sample_regs_user = kRegisterMask;
+  attr.sample_stack_user = options.stack_bytes;
+  attr.freq = options.rate != 0 ? 1 : 0;
+  if (options.rate != 0)
+    attr.sample_freq = options.rate;
+  else
+    attr.sample_period = 1;
+  attr.disabled = 1;
+  attr.sample_id_all = 1;
+  attr.exclude_hv = 1;
+  attr.use_clockid = 1;
+  attr.clockid = CLOCK_MONOTONIC;
+  return attr;
+}
+
+long open_event(perf_event_attr& attr, pid_t process, int cpu) {
+  return syscall(SYS_perf_event_open, &attr, process, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+template <typename T>
+T take(const std::uint8_t*& at, const std::uint8_t* end) {
+  T value{};
+  if (static_cast<std::size_t>(end - at) < sizeof value) {
+    at = end;
+    return value;
+  }
+  std::memcpy(&value, at, sizeof value);
+  at += sizeof value;
+  return value;
+}
+
+std::string text_up_to(const std::uint8_t* at, const std::uint8_t* end) {
+  const char* text = reinterpret_cast<const char*>(at);
+  return {text, strnlen(text, static_cast<std::size_t>(end - at))};
+}
+
+void parse_sample(PerfRecord& record, const std::uint8_t* at, const std::uint8_t* end) {
+  record.kind = PerfRecord::Kind::sample;
+  take<std::uint64_t>(at, end);  // the kernel's instruction where it faulted itself: the user's is in the registers
+  record.process_id = take<std::uint32_t>(at, end);
+  record.thread_id = take<std::uint32_t>(at, end);
+  record.time_ns = take<std::uint64_t>(at, end);
+  record.address = take<std::uint64_t>(at, end);
+  record.weight = std::max<std::uint64_t>(take<std::uint64_t>(at, end), 1);
+  record.has_registers = take<std::uint64_t>(at, end) == PERF_SAMPLE_REGS_ABI_64;
+  if (!record.has_registers) return;
+  for (std::uint64_t& value : record.registers) value = take<std::uint64_t>(at, end);
+  auto size = take<std::uint64_t>(at, end);
+  if (size == 0 || size > static_cast<std::size_t>(end - at)) return;
+  const std::uint8_t* stack = at;
+  at += size;
+  std::uint64_t used = std::min(take<std::uint64_t>(at, end), size);
+  record.stack.assign(stack, stack + used);
+}
+
+void parse_mapping(PerfRecord& record, std::uint16_t misc, const std::uint8_t* at, const std::uint8_t* end) {
+  record.kind = PerfRecord::Kind::mapping;
+  record.process_id = take<std::uint32_t>(at, end);
+  record.thread_id = take<std::uint32_t>(at, end);
+  record.start = take<std::uint64_t>(at, end);
+  record.length = take<std::uint64_t>(at, end);
+  record.file_offset = take<std::uint64_t>(at, end);
+  auto identity = take<std::array<std::uint8_t, 24>>(at, end);
+  if ((misc & kBuildIdInRecord) != 0 && identity[0] <= 20)
+    record.build_id.assign(reinterpret_cast<const char*>(&identity[4]), identity[0]);
+  take<std::uint64_t>(at, end);  // protection and flags
+  record.text = text_up_to(at, end);
+}
+
+bool parse(PerfRecord& record, const perf_event_header& head, const std::uint8_t* at, const std::uint8_t* end) {
+  if (head.type == PERF_RECORD_SAMPLE) {
+    parse_sample(record, at, end);
+    return true;
+  }
+  if (end - at < 16) return false;
+  std::memcpy(&record.time_ns, end - 8, 8);  // sample_id_all: thread and time behind every record
+  end -= 16;
+  switch (head.type) {
+    case PERF_RECORD_MMAP2:
+      parse_mapping(record, head.misc, at, end);
+      return true;
+    case PERF_RECORD_COMM:
+      record.kind = PerfRecord::Kind::name;
+      record.by_exec = (head.misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
+      record.process_id = take<std::uint32_t>(at, end);
+      record.thread_id = take<std::uint32_t>(at, end);
+      record.text = text_up_to(at, end);
+      return true;
+    case PERF_RECORD_FORK:
+    case PERF_RECORD_EXIT:
+      record.kind = head.type == PERF_RECORD_FORK ? PerfRecord::Kind::fork : PerfRecord::Kind::exit;
+      record.process_id = take<std::uint32_t>(at, end);
+      record.parent_id = take<std::uint32_t>(at, end);
+      record.thread_id = take<std::uint32_t>(at, end);
+      return true;
+    case PERF_RECORD_LOST:
+      record.kind = PerfRecord::Kind::lost;
+      take<std::uint64_t>(at, end);
+      record.lost = take<std::uint64_t>(at, end);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Options& options) {
+  auto sampler = std::unique_ptr<PerfSampler>(new PerfSampler);
+  long cpus = sysconf(_SC_NPROCESSORS_CONF);
+  for (int cpu = 0; cpu < cpus; ++cpu)
+    if (Status opened = sampler->open_cpu(process, cpu, options); !opened) return std::unexpected(opened.error());
+  if (sampler->buffers_.empty())
+    return std::unexpected(Error::make(ENODEV, "no CPU lets its page faults be sampled"));
+  return sampler;
+}
+
+Status PerfSampler::open_cpu(pid_t process, int cpu, const Options& options) {
+  perf_event_attr attr = attributes(options);
+  attr.inherit = 1;
+  attr.enable_on_exec = 1;
+  attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 1;
+  attr.build_id = build_ids_ ? 1 : 0;
+  attr.exclude_kernel = user_only_ ? 1 : 0;
+  attr.watermark = 1;
+  attr.wakeup_watermark = 128 * 1024;
+  long file = open_event(attr, process, cpu);
+  if (file < 0 && errno == EINVAL && build_ids_) {  // before Linux 5.12: the files are asked for theirs
+    build_ids_ = false;
+    return open_cpu(process, cpu, options);
+  }
+  if (file < 0 && errno == EACCES && !user_only_) {
+    user_only_ = true;
+    return open_cpu(process, cpu, options);
+  }
+  if (file < 0 && errno == ENODEV) return {};  // this CPU is off
+  if (file < 0) return std::unexpected(Error::make(errno, "the kernel does not let page faults be sampled"));
+  // As much as the user may lock: 8 MiB as root, else 512 KiB (kernel.perf_event_mlock_kb).
+  std::size_t most = data_bytes_ != 0 ? data_bytes_ : 8 * kMiB, least = data_bytes_ != 0 ? data_bytes_ : 64 * kKiB;
+  void* memory = MAP_FAILED;
+  for (std::size_t bytes = most; memory == MAP_FAILED && bytes >= least; bytes /= 2) {
+    memory = mmap(nullptr, kPageSize + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
+    if (memory != MAP_FAILED) data_bytes_ = bytes;
+  }
+  if (memory == MAP_FAILED) {
+    Error error = Error::make(errno, "the kernel gives no buffer for sampled page faults");
+    close(static_cast<int>(file));
+    return std::unexpected(error);
+  }
+  buffers_.push_back(
+      {static_cast<int>(file), static_cast<std::uint8_t*>(memory), open_major(attr, process, cpu, file)});
+  return {};
+}
+
+// A fault that was tried again is minor or major to the kernel, depending on which of its locks it was tried under
+// (mm_account_fault). So both are sampled, into one buffer. Both come when the fault is over; the event of all page
+// faults comes when it begins, and could not tell how long it took.
+int PerfSampler::open_major(perf_event_attr attr, pid_t process, int cpu, long into) {
+  attr.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+  attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.build_id = 0;
+  long file = open_event(attr, process, cpu);
+  if (file >= 0) ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, into);
+  return static_cast<int>(file);
+}
+
+PerfSampler::~PerfSampler() {
+  for (const Buffer& buffer : buffers_) {
+    munmap(buffer.memory, kPageSize + data_bytes_);
+    if (buffer.major >= 0) close(buffer.major);
+    close(buffer.file);
+  }
+}
+
+void PerfSampler::wait(int milliseconds) const {
+  std::vector<pollfd> files;
+  for (const Buffer& buffer : buffers_) files.push_back({buffer.file, POLLIN, 0});
+  // A buffer whose process is gone is ready at once and always: then this is a plain sleep.
+  if (poll(files.data(), files.size(), milliseconds) <= 0) return;
+  for (const pollfd& file : files)
+    if ((file.revents & POLLIN) != 0 && (file.revents & POLLHUP) == 0) return;
+  usleep(static_cast<useconds_t>(milliseconds) * 1000);
+}
+
+void PerfSampler::drain(std::vector<PerfRecord>& out) {
+  for (const Buffer& buffer : buffers_) drain_one(buffer, out);
+}
+
+void PerfSampler::drain_one(const Buffer& buffer, std::vector<PerfRecord>& out) {
+  auto* page = reinterpret_cast<perf_event_mmap_page*>(buffer.memory);
+  const std::uint8_t* data = buffer.memory + kPageSize;
+  // acquire and release: as perf_event_open(2) asks of readers of data_head and writers of data_tail
+  std::uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
+  std::uint64_t tail = page->data_tail;
+  std::vector<std::uint8_t> bytes;
+  while (head - tail >= sizeof(perf_event_header)) {
+    perf_event_header header;
+    auto copy = [&](void* to, std::uint64_t from, std::size_t size) {
+      std::size_t at = from % data_bytes_, first = std::min(size, data_bytes_ - at);
+      std::memcpy(to, data + at, first);
+      std::memcpy(static_cast<std::uint8_t*>(to) + first, data, size - first);
+    };
+    copy(&header, tail, sizeof header);
+    if (header.size < sizeof header || header.size > head - tail) break;
+    bytes.resize(header.size);
+    copy(bytes.data(), tail, header.size);
+    tail += header.size;
+    PerfRecord record;
+    if (parse(record, header, bytes.data() + sizeof header, bytes.data() + bytes.size()))
+      out.push_back(std::move(record));
+  }
+  std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
+}
+
+namespace {
+
+// Faults on fresh pages of our own, ns each.
+std::uint64_t fault_cost_ns(std::size_t pages) {
+  void* memory = mmap(nullptr, bytes_of_pages(pages), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 0;
+  madvise(memory, bytes_of_pages(pages), MADV_NOHUGEPAGE);
+  std::uint64_t start = now_ns();
+  for (std::size_t i = 0; i < pages; ++i) static_cast<volatile char*>(memory)[bytes_of_pages(i)] = 1;
+  std::uint64_t cost = (now_ns() - start) / pages;
+  munmap(memory, bytes_of_pages(pages));
+  return cost;
+}
+
+}  // namespace
+
+std::uint64_t measure_sample_cost_ns(const PerfSampler::Options& options) {
+  constexpr std::size_t kPages = 1000, kBuffer = 8 * kMiB;
+  perf_event_attr attr = attributes(options);
+  attr.freq = 0;
+  attr.sample_period = 1;
+  attr.exclude_kernel = 1;
+  long file = open_event(attr, 0, -1);
+  if (file < 0) return 0;
+  void* memory = mmap(nullptr, kPageSize + kBuffer, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
+  std::uint64_t with = 0, without = 0;
+  for (int round = 0; round < 3; ++round) {
+    ioctl(static_cast<int>(file), PERF_EVENT_IOC_DISABLE, 0);
+    std::uint64_t plain = fault_cost_ns(kPages);
+    if (memory != MAP_FAILED) {
+      auto* page = static_cast<perf_event_mmap_page*>(memory);
+      std::atomic_ref(page->data_tail).store(page->data_head);
+    }
+    ioctl(static_cast<int>(file), PERF_EVENT_IOC_ENABLE, 0);
+    std::uint64_t sampled = fault_cost_ns(kPages);
+    with = round == 0 ? sampled : std::min(with, sampled);
+    without = round == 0 ? plain : std::min(without, plain);
+  }
+  if (memory != MAP_FAILED) munmap(memory, kPageSize + kBuffer);
+  close(static_cast<int>(file));
+  return memory != MAP_FAILED && with > without ? with - without : 0;
+}
+
+int perf_event_paranoid() {
+  int value = -1;
+  std::ifstream("/proc/sys/kernel/perf_event_paranoid") >> value;
+  return value;
+}
+
+}  // namespace hinterland::trace

@@ -1,0 +1,83 @@
+// Stacks of page faults, sampled by the kernel: one event and one buffer a CPU, for a process and all it starts.
+//
+// The kernel copies the registers and the top of the user's stack at the end of a fault (the page is there, the
+// thread about to go on). Under `rate` faults a second and thread each fault is sampled; above, the kernel spaces its
+// samples to that rate and tells with each how many faults it stands for, so that weighted counts stay right on
+// average.
+#pragma once
+
+#include <linux/perf_event.h>
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace hinterland::trace {
+
+inline constexpr std::size_t kSampledRegisters = 17;  // ax bx cx dx si di bp sp ip r8..r15, as perf numbers them
+
+struct PerfRecord {
+  enum class Kind : std::uint8_t { sample, mapping, name, fork, exit, lost } kind = Kind::sample;
+  std::uint64_t time_ns = 0;  // monotonic
+  std::uint32_t process_id = 0, thread_id = 0;
+  // sample
+  std::uint64_t address = 0, weight = 1;
+  bool has_registers = false;
+  std::array<std::uint64_t, kSampledRegisters> registers{};
+  std::vector<std::uint8_t> stack;  // from the stack pointer upwards
+  // mapping of code
+  std::uint64_t start = 0, length = 0, file_offset = 0;
+  std::string build_id;
+  std::string text;             // path of a mapping, or name of a thread
+  bool by_exec = false;         // the name came with a new program
+  std::uint32_t parent_id = 0;  // fork: the parent process
+  std::uint64_t lost = 0;
+};
+
+class PerfSampler {
+ public:
+  struct Options {
+    std::uint64_t rate = 1000;              // samples a second and thread; 0: every fault
+    std::uint32_t stack_bytes = 16 * 1024;  // of each sample; a multiple of 8 below 64 KiB
+  };
+  // Follows `process`, which must not have called exec yet: sampling begins there. EACCES or EPERM when the kernel
+  // does not let this user sample.
+  static Result<std::unique_ptr<PerfSampler>> open(pid_t process, const Options& options);
+  ~PerfSampler();
+
+  // Moves what the kernel has written so far behind `out`. Not in order of time across CPUs.
+  void drain(std::vector<PerfRecord>& out);
+  // Waits for records, at most so long.
+  void wait(int milliseconds) const;
+  bool user_only() const { return user_only_; }  // faults inside system calls are not sampled: not permitted
+
+ private:
+  struct Buffer {
+    int file = -1;
+    std::uint8_t* memory = nullptr;  // the kernel's page, then the data
+    int major = -1;                  // a second event with the same buffer
+  };
+  PerfSampler() = default;
+  Status open_cpu(pid_t process, int cpu, const Options& options);
+  static int open_major(perf_event_attr attr, pid_t process, int cpu, long into);
+  void drain_one(const Buffer& buffer, std::vector<PerfRecord>& out);
+
+  std::vector<Buffer> buffers_;
+  std::size_t data_bytes_ = 0;
+  bool user_only_ = false;
+  bool build_ids_ = true;
+};
+
+// What one sample costs the thread that faults, in ns: a few thousand faults of our own with and without. 0 when it
+// cannot be measured. Takes about 10 ms.
+std::uint64_t measure_sample_cost_ns(const PerfSampler::Options& options);
+
+// kernel.perf_event_paranoid; -1 when there is none.
+int perf_event_paranoid();
+
+}  // namespace hinterland::trace

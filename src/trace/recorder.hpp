@@ -1,0 +1,94 @@
+// Records the faults of a program and of all it starts, from outside: fault records come out of each process's ring
+// (ring.hpp), stacks out of the kernel's samples (perf_sampler.hpp), and each sample is joined to the fault it
+// belongs to by thread, page and time. One trace file a process. Nothing that fails here reaches the program.
+//
+// One thread does all of it, from start() to finish().
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "trace/perf_sampler.hpp"
+#include "trace/ring.hpp"
+#include "trace/trace_file.hpp"
+#include "trace/unwinder.hpp"
+
+namespace hinterland::trace {
+
+struct RecorderOptions {
+  std::string directory;  // of the rings: made, and removed with what is in it
+  std::string output;  // the first process's trace; others get NAME.PID, and NAME.PID.N for further programs of one
+  bool overwrite = false;
+  PerfSampler::Options sampling;
+};
+
+struct RecordedTrace {
+  std::string path;
+  Summary summary;
+  int write_error = 0;  // errno: the trace ends early
+};
+
+class Recorder {
+ public:
+  // Makes the directory and the first trace, so that what is wrong with either is known before the program starts.
+  static Result<std::unique_ptr<Recorder>> create(const RecorderOptions& options);
+  ~Recorder();
+
+  // Variables for the program's environment.
+  std::vector<std::pair<std::string, std::string>> variables() const;
+  // `process` has not called exec yet, and waits. Sampling by the kernel that is not permitted is no failure: see
+  // sampling_error().
+  Status start(pid_t process);
+  // The program has ended: takes what is left, closes all traces. Once.
+  std::vector<RecordedTrace> finish();
+
+  // Why the kernel does not sample stacks; code 0 when it does. Known after create().
+  const Error& sampling_error() const { return sampling_error_; }
+  bool user_only() const { return user_only_; }
+
+ private:
+  struct Process;
+  struct Ring;
+  explicit Recorder(const RecorderOptions& options);
+
+  void run();
+  void cycle(bool last);
+  void look_for_rings();
+  void open_ring(const std::string& name);
+  std::string trace_path(const Ring& ring);
+  void take_faults(Ring& ring);
+  void take_fault(Ring& ring, const RingRecord& record);
+  void take_records(std::uint64_t until_ns);
+  void take_record(PerfRecord& record);
+  void take_sample(PerfRecord& sample);
+  void take_mapping(const PerfRecord& record);
+  void take_name(const PerfRecord& record);
+  Process& process_of(std::uint32_t id);
+  void describe(Ring& ring);
+  void write_modules(Ring& ring);
+  void read_mappings(Ring& ring);
+  void write_summary(Ring& ring, bool last);
+
+  RecorderOptions options_;
+  Error sampling_error_;
+  bool user_only_ = false;
+  std::uint64_t sample_cost_ns_ = 0;
+  std::unique_ptr<PerfSampler> sampler_;
+  std::unique_ptr<TraceWriter> first_;  // made in create(), taken by the first ring
+  std::vector<PerfRecord> pending_;
+  std::map<std::uint32_t, std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<Ring>> rings_;
+  std::map<std::string, bool> known_names_;
+  std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace hinterland::trace

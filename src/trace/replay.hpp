@@ -1,0 +1,80 @@
+// What a trace's faults would have been with another budget, policy or read-ahead: the real policies and the real
+// stream detection over a model of the pager, without the program.
+//
+// The trace has only the accesses that faulted when it was recorded, so it says nothing of a smaller budget, nor of
+// less read-ahead than it was recorded with: record with the smallest --local, --read-ahead 0 and --takeover start.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "hinterland/policy.h"
+#include "paging/core.hpp"
+#include "paging/streams.hpp"
+#include "trace/trace_file.hpp"
+
+namespace hinterland::trace {
+
+struct ReplayOptions {
+  std::uint64_t local_bytes = 0;
+  const hl_policy_ops* policy = nullptr;
+  std::uint32_t read_ahead_pages = 0;
+};
+
+struct ReplayResult {
+  std::uint64_t accesses = 0;     // in the trace: all that missed when it was recorded
+  std::uint64_t hits = 0;         // of these, on pages that would be local
+  std::uint64_t first_touch = 0;  // faults, by kind
+  std::uint64_t fetches = 0;      // of far pages
+  std::uint64_t refaults = 0;
+  std::uint64_t pages_in = 0;   // read-ahead included
+  std::uint64_t pages_out = 0;  // written
+  std::uint64_t faults() const { return first_touch + fetches + refaults; }
+};
+
+class Replay {
+ public:
+  explicit Replay(const ReplayOptions& options);
+  ~Replay();
+  void fault(const FaultRecord& record);
+  const ReplayResult& result() const { return result_; }
+
+ private:
+  enum class State : std::uint8_t { untouched, resident, parked, far };
+  struct Page {
+    hl_page number = 0;  // the policy's
+    State state = State::untouched;
+    bool dirty = false;
+    std::uint32_t parked = 0;  // how many times so far
+  };
+
+  Page& page_at(std::uint64_t page);
+  void bring(std::uint64_t page, Page& found, const FaultRecord& record);
+  std::uint32_t bring_run(std::uint64_t page, State from, hl_arrival why);
+  void keep_budget();
+  void evict(hl_page number);
+  void expire(std::size_t parked_most);
+  bool wants_frame(const Page& page);
+
+  ReplayOptions options_;
+  ReplayResult result_;
+  Streams streams_;
+  Budget budget_;
+  SecondChance second_chance_;
+  std::uint32_t park_sample_ = 0;
+  void* policy_ = nullptr;
+  std::unordered_map<std::uint64_t, hl_page> groups_;  // of 16 pages, numbered as they come, as the page table does
+  std::vector<Page> pages_;                            // by the policy's number
+  std::vector<std::uint64_t> addresses_;               // by the policy's number
+  struct Parked {
+    hl_page number;
+    std::uint32_t time;  // as Page::parked was then
+  };
+  std::deque<Parked> parked_;  // oldest first; some have come back since
+  std::size_t parked_count_ = 0;
+  std::uint64_t first_page_ = 0;  // of the window that streams look at
+};
+
+}  // namespace hinterland::trace

@@ -1,0 +1,147 @@
+// The trace file: a head, then blocks, each with its kind, length and checksum, only ever appended. Whatever ends the
+// recorder, all blocks before are readable. docs/tracing.md describes the bytes.
+//
+// Faults are all there (but for what `Summary` says was lost); stacks are a sample, each with the number of faults
+// that it stands for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "paging/fault_observer.hpp"
+#include "trace/bytes.hpp"
+
+namespace hinterland::trace {
+
+inline constexpr std::uint32_t kTraceVersion = 1;
+
+// How stacks were had.
+enum class StackSource : std::uint8_t {
+  none = 0,
+  kernel_unwound = 1,
+  kernel_frame_pointers = 2,
+  instruction_only = 3
+};
+
+struct ProcessFacts {
+  std::string program, far_url, policy;
+  std::uint64_t process_id = 0, parent_id = 0;
+  std::uint64_t started_ns = 0;   // monotonic: zero of the times below
+  std::uint64_t wall_time_s = 0;  // of the same moment, since 1970
+  std::uint64_t local_bytes = 0, read_ahead_pages = 0;
+  std::uint64_t window_base = 0, window_bytes = 0;
+  StackSource source = StackSource::none;
+};
+
+struct Module {  // one mapping of code
+  std::uint64_t start = 0, end = 0, file_offset = 0;
+  std::string build_id;  // bytes
+  std::string path;
+};
+
+struct FaultRecord {
+  std::uint64_t time_ns = 0;  // since started_ns
+  std::uint64_t page = 0;     // address / 4096
+  std::uint64_t thread_id = 0;
+  FaultKind kind = FaultKind::read;
+  bool write = false;
+};
+
+struct StackSample {
+  FaultRecord fault;
+  std::uint64_t address = 0;     // to the byte, where the kernel told it
+  std::uint64_t stack = 0;       // index into the trace's stacks
+  std::uint64_t weight = 1;      // faults that it stands for
+  std::uint64_t latency_ns = 0;  // from the handler's look at the message until the thread ran again; 0: unknown
+};
+
+// Innermost first. Callers are given by the byte before their return address, so that it lies in the calling line.
+struct Stack {
+  std::vector<std::uint64_t> addresses;
+  bool whole = true;  // false: cut off before the thread's first function
+};
+
+// Written every now and then, and at the end; the last one counts.
+struct Summary {
+  std::uint64_t ended_ns = 0;           // since started_ns, of the last record
+  std::uint64_t faults = 0;             // recorded here
+  std::uint64_t faults_lost = 0;        // found the ring full
+  std::uint64_t samples = 0;            // stacks recorded here
+  std::uint64_t samples_lost = 0;       // the kernel's buffer was full
+  std::uint64_t samples_unmatched = 0;  // page faults of the kernel's own: not far memory
+  std::uint64_t sample_cost_ns = 0;     // of one sample to the program, as measured before the start
+  std::uint64_t recorder_cpu_ns = 0;    // on other threads than the program's
+  std::uint64_t complete = 0;           // 1: the program ended and the recorder saw all of it
+};
+
+// Appends. Each call buffers; flush() makes blocks of what is there. After a failed write everything is dropped.
+class TraceWriter {
+ public:
+  // Refuses a file that exists, unless `overwrite`.
+  static Result<TraceWriter> create(const std::string& path, bool overwrite);
+  TraceWriter(TraceWriter&& other) noexcept;
+  TraceWriter& operator=(TraceWriter&&) = delete;
+  ~TraceWriter();
+
+  void process(const ProcessFacts& facts);
+  void module(const Module& module);
+  void thread_name(std::uint64_t thread_id, const std::string& name);
+  void fault(const FaultRecord& record);
+  void sample(const StackSample& sample);
+  std::uint64_t stack(const Stack& stack);  // its index: the same for equal stacks
+  void summary(const Summary& summary);
+  // 0, or the errno of the write that failed, once and for all.
+  int flush();
+  const std::string& path() const { return path_; }
+  std::size_t buffered() const { return faults_.size() + samples_.size(); }
+
+ private:
+  TraceWriter() = default;
+  void block(std::uint32_t kind, ByteWriter& bytes);
+  void write_all(const void* data, std::size_t size);
+
+  std::string path_;
+  int file_ = -1;
+  int error_ = 0;
+  ByteWriter faults_, samples_, stacks_;
+  FaultRecord last_fault_;
+  StackSample last_sample_;
+  std::map<std::vector<std::uint64_t>, std::uint64_t> known_stacks_;  // with `whole` as their last word
+};
+
+// Everything but the faults, which may be many: see for_each_fault().
+class TraceFile {
+ public:
+  static Result<TraceFile> open(const std::string& path);
+  TraceFile(TraceFile&& other) noexcept;
+  TraceFile& operator=(TraceFile&&) = delete;
+  ~TraceFile();
+
+  ProcessFacts process;
+  std::vector<Module> modules;
+  std::map<std::uint64_t, std::string> thread_names;
+  std::vector<Stack> stacks;
+  std::vector<StackSample> samples;
+  Summary summary;
+  bool has_summary = false;
+  std::uint64_t damaged_bytes = 0;  // at the end: not a complete block (the recorder was killed, the disk was full)
+
+  void for_each_fault(const std::function<void(const FaultRecord&)>& visit) const;
+
+ private:
+  TraceFile() = default;
+  Status read_blocks();
+  bool read_block(std::uint32_t kind, std::span<const std::uint8_t> bytes);
+  bool read_stacks(ByteReader& in);
+  bool read_samples(ByteReader& in);
+
+  const std::uint8_t* data_ = nullptr;  // mapped
+  std::size_t size_ = 0;
+  std::vector<std::span<const std::uint8_t>> fault_blocks_;
+};
+
+}  // namespace hinterland::trace

@@ -1,0 +1,197 @@
+// The trace file: what is written is read, and what is damaged costs only itself.
+#include "trace/trace_file.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "base/units.hpp"
+
+namespace hinterland::trace {
+namespace {
+
+class TraceFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/trace_file_test.XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+    path_ = folder_ + "/a.trace";
+  }
+  void TearDown() override {
+    unlink(path_.c_str());
+    rmdir(folder_.c_str());
+  }
+  // 1000 faults, each tenth with one of three stacks.
+  void write(bool overwrite = false) {
+    Result<TraceWriter> writer = TraceWriter::create(path_, overwrite);
+    ASSERT_TRUE(writer) << writer.error().what();
+    ProcessFacts facts;
+    facts.program = "subject";
+    facts.process_id = 42;
+    facts.window_base = 1ull << 46;
+    facts.source = StackSource::kernel_unwound;
+    writer->process(facts);
+    writer->module({0x1000, 0x2000, 0x400, std::string("\0\1\2", 3), "/bin/subject"});
+    writer->thread_name(7, "worker");
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      FaultRecord fault{i * 1000, (1ull << 34) + (i * 7919) % 5000, 7 + i % 3, static_cast<FaultKind>(i % 5),
+                        i % 2 == 0};
+      writer->fault(fault);
+      if (i % 10 != 0) continue;
+      Stack stack{{0x1500 + i % 3, 0x1100, 0x7fffffff0000}, i % 3 != 2};
+      writer->sample({fault, (fault.page << kPageShift) + 8, writer->stack(stack), 10, 5000 + i});
+      if (i % 250 == 0) {
+        ASSERT_EQ(writer->flush(), 0);
+      }
+    }
+    Summary summary;
+    summary.faults = 1000;
+    summary.samples = 100;
+    summary.complete = 1;
+    writer->summary(summary);
+    ASSERT_EQ(writer->flush(), 0);
+  }
+  std::string bytes() const {
+    std::ifstream in(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void replace(const std::string& bytes) { std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes; }
+  static std::uint64_t faults_of(const TraceFile& file) {
+    std::uint64_t count = 0;
+    file.for_each_fault([&](const FaultRecord&) { ++count; });
+    return count;
+  }
+
+  std::string folder_, path_;
+};
+
+TEST_F(TraceFileTest, GivesBackWhatWasWritten) {
+  write();
+  Result<TraceFile> file = TraceFile::open(path_);
+  ASSERT_TRUE(file) << file.error().what();
+  EXPECT_EQ(file->process.program, "subject");
+  EXPECT_EQ(file->process.process_id, 42u);
+  EXPECT_EQ(file->process.window_base, 1ull << 46);
+  EXPECT_EQ(file->process.source, StackSource::kernel_unwound);
+  ASSERT_EQ(file->modules.size(), 1u);
+  EXPECT_EQ(file->modules[0].build_id, std::string("\0\1\2", 3));
+  EXPECT_EQ(file->thread_names.at(7), "worker");
+  ASSERT_EQ(file->stacks.size(), 3u);
+  EXPECT_EQ(file->stacks[0].addresses, (std::vector<std::uint64_t>{0x1500, 0x1100, 0x7fffffff0000}));
+  ASSERT_EQ(file->samples.size(), 100u);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const StackSample& sample = file->samples[i];
+    EXPECT_EQ(sample.fault.time_ns, i * 10000);
+    EXPECT_EQ(sample.address & 4095, 8u);
+    EXPECT_EQ(sample.weight, 10u);
+    EXPECT_EQ(sample.latency_ns, 5000 + i * 10);
+    EXPECT_EQ(file->stacks[sample.stack].addresses[0], 0x1500 + i * 10 % 3);
+  }
+  std::uint64_t i = 0;
+  file->for_each_fault([&](const FaultRecord& fault) {
+    EXPECT_EQ(fault.time_ns, i * 1000);
+    EXPECT_EQ(fault.page, (1ull << 34) + (i * 7919) % 5000);
+    EXPECT_EQ(fault.thread_id, 7 + i % 3);
+    EXPECT_EQ(fault.kind, static_cast<FaultKind>(i % 5));
+    EXPECT_EQ(fault.write, i % 2 == 0);
+    ++i;
+  });
+  EXPECT_EQ(i, 1000u);
+  EXPECT_EQ(file->summary.complete, 1u);
+  EXPECT_EQ(file->damaged_bytes, 0u);
+}
+
+TEST_F(TraceFileTest, OverwritesOnlyWhenToldTo) {
+  write();
+  std::string before = bytes();
+  Result<TraceWriter> again = TraceWriter::create(path_, false);
+  ASSERT_FALSE(again);
+  EXPECT_NE(std::string(again.error().next_step()).find("--force"), std::string::npos);
+  EXPECT_EQ(bytes(), before);
+  write(true);
+  EXPECT_TRUE(TraceFile::open(path_));
+}
+
+// Cut at every byte, it opens with fewer and fewer records, or is refused; it never invents one.
+TEST_F(TraceFileTest, CutOffAnywhereKeepsWhatIsBefore) {
+  write();
+  std::string whole = bytes();
+  std::uint64_t last = 0;
+  for (std::size_t size = 0; size <= whole.size(); size += 41) {
+    replace(whole.substr(0, size));
+    Result<TraceFile> file = TraceFile::open(path_);
+    if (!file) {
+      EXPECT_EQ(last, 0u);
+      EXPECT_NE(file.error().next_step()[0], '\0');
+      continue;
+    }
+    std::uint64_t faults = faults_of(*file);
+    EXPECT_GE(faults, last);
+    EXPECT_LE(faults, 1000u);
+    last = faults;
+  }
+  EXPECT_GT(last, 0u);
+}
+
+TEST_F(TraceFileTest, StopsAtADamagedBlock) {
+  write();
+  std::string whole = bytes();
+  for (std::size_t at = 16; at < whole.size(); at += 31) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    replace(damaged);
+    Result<TraceFile> file = TraceFile::open(path_);
+    if (file) {
+      EXPECT_GT(file->damaged_bytes, 0u) << at;
+    }
+  }
+}
+
+TEST_F(TraceFileTest, RefusesWhatIsNoTraceAndSaysWhy) {
+  struct Case {
+    std::string bytes;
+    const char* says;
+  };
+  write();
+  std::string newer = bytes();
+  newer[8] = 2;
+  for (const Case& each : {Case{"", "is empty"}, Case{"#!/bin/sh\necho no trace at all\n", "is not a trace"},
+                           Case{"HL", "is not a trace"}, Case{newer, "newer version"},
+                           Case{bytes().substr(0, 16), "before its first record"}}) {
+    replace(each.bytes);
+    Result<TraceFile> file = TraceFile::open(path_);
+    ASSERT_FALSE(file);
+    EXPECT_NE(std::string(file.error().what()).find(each.says), std::string::npos) << file.error().what();
+    EXPECT_NE(file.error().next_step()[0], '\0');
+  }
+}
+
+TEST(Bytes, NumbersOfEverySizeComeBack) {
+  ByteWriter out;
+  std::vector<std::uint64_t> values{0, 1, 127, 128, 1ull << 32, ~0ull, ~0ull >> 1};
+  std::uint64_t last = 0;
+  for (std::uint64_t value : values) {
+    out.number(value);
+    out.difference(last, value);
+    last = value;
+  }
+  std::string bytes(out.view());
+  ByteReader in({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  last = 0;
+  for (std::uint64_t value : values) {
+    EXPECT_EQ(in.number(), value);
+    last = in.difference(last);
+    EXPECT_EQ(last, value);
+  }
+  EXPECT_TRUE(in.at_end());
+  EXPECT_FALSE(in.failed());
+  in.number();
+  EXPECT_TRUE(in.failed());
+}
+
+}  // namespace
+}  // namespace hinterland::trace

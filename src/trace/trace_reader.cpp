@@ -1,0 +1,188 @@
+// The reading half of trace_file.hpp.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/units.hpp"
+#include "trace/trace_file.hpp"
+#include "trace/trace_format.hpp"
+
+namespace hinterland::trace {
+namespace {
+
+std::unexpected<Error> refuse(const std::string& path, const char* what, const char* remedy) {
+  return std::unexpected(Error::make(0, "%s %s", path.c_str(), what).remedy("%s", remedy));
+}
+
+bool read_kind(ByteReader& in, FaultRecord* fault) {
+  std::uint64_t packed = in.number();
+  fault->kind = static_cast<FaultKind>(packed >> 1);
+  fault->write = (packed & 1) != 0;
+  return packed >> 1 <= static_cast<std::uint64_t>(FaultKind::lost);
+}
+
+}  // namespace
+
+TraceFile::TraceFile(TraceFile&& other) noexcept
+    : process(std::move(other.process)),
+      modules(std::move(other.modules)),
+      thread_names(std::move(other.thread_names)),
+      stacks(std::move(other.stacks)),
+      samples(std::move(other.samples)),
+      summary(other.summary),
+      has_summary(other.has_summary),
+      damaged_bytes(other.damaged_bytes),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(other.size_),
+      fault_blocks_(std::move(other.fault_blocks_)) {}
+
+TraceFile::~TraceFile() {
+  if (data_ != nullptr) munmap(const_cast<std::uint8_t*>(data_), size_);
+}
+
+Result<TraceFile> TraceFile::open(const std::string& path) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    Error error = Error::make(errno, "the trace %s cannot be read", path.c_str());
+    return std::unexpected(error.remedy("hinterland trace -o FILE -- PROGRAM makes one"));
+  }
+  struct stat status{};
+  fstat(file, &status);
+  TraceFile trace;
+  trace.size_ = S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
+  void* data = trace.size_ == 0 ? nullptr : mmap(nullptr, trace.size_, PROT_READ, MAP_PRIVATE, file, 0);
+  int problem = errno;
+  close(file);
+  if (data == MAP_FAILED) return std::unexpected(Error::make(problem, "the trace %s cannot be read", path.c_str()));
+  trace.data_ = static_cast<const std::uint8_t*>(data);
+  if (trace.size_ == 0)
+    return refuse(path, "is empty: nothing was recorded",
+                  "trace the program again; the disk may have been full, or the name is of something else");
+  FileHead head{};
+  std::memcpy(&head, trace.data_, std::min(trace.size_, sizeof head));
+  if (std::memcmp(head.magic, kFileMagic, sizeof head.magic) != 0)
+    return refuse(path, "is not a trace of hinterland", "name a file that 'hinterland trace' wrote");
+  if (head.version > kTraceVersion)
+    return refuse(path, "was written by a newer version of hinterland", "read it with that version, or a later one");
+  if (trace.size_ < sizeof head || head.version == 0 || head.head_bytes < sizeof head ||
+      head.head_bytes > trace.size_)
+    return refuse(path, "is cut off in its first bytes", "trace the program again");
+  if (Status read = trace.read_blocks(); !read) return std::unexpected(read.error());
+  if (trace.process.program.empty())
+    return refuse(path, "ends before its first record: the recorder was stopped at once, or the disk was full",
+                  "trace the program again, to a disk with room");
+  return trace;
+}
+
+Status TraceFile::read_blocks() {
+  FileHead file{};
+  std::memcpy(&file, data_, sizeof file);
+  std::size_t at = file.head_bytes;
+  while (at < size_) {
+    BlockHead head{};
+    damaged_bytes = size_ - at;  // unless the block proves good
+    if (size_ - at < sizeof head) return {};
+    std::memcpy(&head, data_ + at, sizeof head);
+    if (head.bytes > kBlockBytesMax || head.bytes > size_ - at - sizeof head) return {};
+    std::span<const std::uint8_t> bytes(data_ + at + sizeof head, head.bytes);
+    if (checksum_of(head.kind, bytes.data(), bytes.size()) != head.checksum) return {};
+    if (!read_block(head.kind, bytes)) return {};
+    at += sizeof head + head.bytes;
+    damaged_bytes = 0;
+  }
+  return {};
+}
+
+// False: not what this kind of block holds. A kind that this version does not know is passed over.
+bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> bytes) {
+  ByteReader in(bytes);
+  if (kind == kProcessBlock) {
+    process.program = in.text();
+    process.far_url = in.text();
+    process.policy = in.text();
+    for (std::uint64_t* value :
+         {&process.process_id, &process.parent_id, &process.started_ns, &process.wall_time_s, &process.local_bytes,
+          &process.read_ahead_pages, &process.window_base, &process.window_bytes})
+      *value = in.number();
+    process.source = static_cast<StackSource>(std::min<std::uint64_t>(in.number(), 3));
+  } else if (kind == kModuleBlock) {
+    Module module;
+    for (std::uint64_t* value : {&module.start, &module.end, &module.file_offset}) *value = in.number();
+    module.build_id = in.text();
+    module.path = in.text();
+    if (!in.failed()) modules.push_back(std::move(module));
+  } else if (kind == kThreadBlock) {
+    std::uint64_t thread_id = in.number();
+    thread_names[thread_id] = in.text();
+  } else if (kind == kFaultBlock) {
+    fault_blocks_.push_back(bytes);
+  } else if (kind == kStackBlock) {
+    return read_stacks(in);
+  } else if (kind == kSampleBlock) {
+    return read_samples(in);
+  } else if (kind == kSummaryBlock) {
+    for (std::uint64_t* value :
+         {&summary.ended_ns, &summary.faults, &summary.faults_lost, &summary.samples, &summary.samples_lost,
+          &summary.samples_unmatched, &summary.sample_cost_ns, &summary.recorder_cpu_ns, &summary.complete})
+      *value = in.number();
+    has_summary = true;
+  }
+  return !in.failed();
+}
+
+bool TraceFile::read_stacks(ByteReader& in) {
+  while (!in.at_end()) {
+    std::uint64_t packed = in.number();
+    Stack stack;
+    stack.whole = (packed & 1) != 0;
+    std::uint64_t last = 0;
+    for (std::uint64_t i = 0; i < packed >> 1 && !in.failed(); ++i) {
+      last = in.difference(last);
+      stack.addresses.push_back(last);
+    }
+    if (in.failed()) return false;
+    stacks.push_back(std::move(stack));
+  }
+  return true;
+}
+
+bool TraceFile::read_samples(ByteReader& in) {
+  StackSample last{};
+  while (!in.at_end()) {
+    StackSample sample;
+    if (!read_kind(in, &sample.fault)) return false;
+    sample.fault.time_ns = in.difference(last.fault.time_ns);
+    sample.address = in.difference(last.address);
+    sample.fault.page = sample.address >> kPageShift;
+    sample.fault.thread_id = in.difference(last.fault.thread_id);
+    sample.stack = in.difference(last.stack);
+    sample.weight = in.number();
+    sample.latency_ns = in.number();
+    if (in.failed() || sample.stack >= stacks.size()) return false;
+    samples.push_back(sample);
+    last = sample;
+  }
+  return true;
+}
+
+void TraceFile::for_each_fault(const std::function<void(const FaultRecord&)>& visit) const {
+  for (std::span<const std::uint8_t> block : fault_blocks_) {
+    ByteReader in(block);
+    FaultRecord record{};
+    while (!in.at_end()) {
+      if (!read_kind(in, &record)) break;
+      record.time_ns = in.difference(record.time_ns);
+      record.page = in.difference(record.page);
+      record.thread_id = in.difference(record.thread_id);
+      if (in.failed()) break;
+      visit(record);
+    }
+  }
+}
+
+}  // namespace hinterland::trace

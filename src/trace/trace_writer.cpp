@@ -1,0 +1,155 @@
+// The writing half of trace_file.hpp.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "trace/trace_file.hpp"
+#include "trace/trace_format.hpp"
+
+namespace hinterland::trace {
+
+Result<TraceWriter> TraceWriter::create(const std::string& path, bool overwrite) {
+  TraceWriter writer;
+  writer.path_ = path;
+  if (overwrite) unlink(path.c_str());
+  // For its owner only: addresses and names of a program are nobody else's business.
+  writer.file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0600);
+  if (writer.file_ < 0) {
+    Error error = Error::make(errno, "the trace %s cannot be made", path.c_str());
+    if (errno == EEXIST) error.remedy("name another file with -o, or use --force");
+    return std::unexpected(error);
+  }
+  FileHead head{{}, kTraceVersion, sizeof(FileHead)};
+  std::memcpy(head.magic, kFileMagic, sizeof head.magic);
+  writer.write_all(&head, sizeof head);
+  if (writer.error_ != 0)
+    return std::unexpected(Error::make(writer.error_, "the trace %s cannot be written", path.c_str()));
+  return writer;
+}
+
+TraceWriter::TraceWriter(TraceWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)),
+      error_(other.error_),
+      faults_(std::move(other.faults_)),
+      samples_(std::move(other.samples_)),
+      stacks_(std::move(other.stacks_)),
+      last_fault_(other.last_fault_),
+      last_sample_(other.last_sample_),
+      known_stacks_(std::move(other.known_stacks_)) {}
+
+TraceWriter::~TraceWriter() {
+  if (file_ < 0) return;
+  flush();
+  close(file_);
+}
+
+void TraceWriter::write_all(const void* data, std::size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0 && error_ == 0) {
+    ssize_t written = write(file_, at, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      error_ = written < 0 ? errno : ENOSPC;
+      return;
+    }
+    at += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+void TraceWriter::block(std::uint32_t kind, ByteWriter& bytes) {
+  std::string_view payload = bytes.view();
+  BlockHead head{kind, static_cast<std::uint32_t>(payload.size()), checksum_of(kind, payload.data(), payload.size())};
+  std::string whole(reinterpret_cast<const char*>(&head), sizeof head);
+  whole += payload;
+  write_all(whole.data(), whole.size());
+  bytes.clear();
+}
+
+void TraceWriter::process(const ProcessFacts& facts) {
+  ByteWriter out;
+  out.text(facts.program);
+  out.text(facts.far_url);
+  out.text(facts.policy);
+  for (std::uint64_t value :
+       {facts.process_id, facts.parent_id, facts.started_ns, facts.wall_time_s, facts.local_bytes,
+        facts.read_ahead_pages, facts.window_base, facts.window_bytes, static_cast<std::uint64_t>(facts.source)})
+    out.number(value);
+  block(kProcessBlock, out);
+}
+
+void TraceWriter::module(const Module& module) {
+  ByteWriter out;
+  out.number(module.start);
+  out.number(module.end);
+  out.number(module.file_offset);
+  out.text(module.build_id);
+  out.text(module.path);
+  block(kModuleBlock, out);
+}
+
+void TraceWriter::thread_name(std::uint64_t thread_id, const std::string& name) {
+  ByteWriter out;
+  out.number(thread_id);
+  out.text(name);
+  block(kThreadBlock, out);
+}
+
+// Each block starts from zero differences, so that one that is damaged takes no other with it.
+void TraceWriter::fault(const FaultRecord& record) {
+  if (faults_.empty()) last_fault_ = {};
+  faults_.number((static_cast<std::uint64_t>(record.kind) << 1) | (record.write ? 1 : 0));
+  faults_.difference(last_fault_.time_ns, record.time_ns);
+  faults_.difference(last_fault_.page, record.page);
+  faults_.difference(last_fault_.thread_id, record.thread_id);
+  last_fault_ = record;
+}
+
+std::uint64_t TraceWriter::stack(const Stack& stack) {
+  std::vector<std::uint64_t> key = stack.addresses;
+  key.push_back(stack.whole ? 1 : 0);
+  auto [at, fresh] = known_stacks_.try_emplace(std::move(key), known_stacks_.size());
+  if (!fresh) return at->second;
+  stacks_.number((stack.addresses.size() << 1) | (stack.whole ? 1 : 0));
+  std::uint64_t last = 0;
+  for (std::uint64_t address : stack.addresses) {
+    stacks_.difference(last, address);
+    last = address;
+  }
+  return at->second;
+}
+
+void TraceWriter::sample(const StackSample& sample) {
+  if (samples_.empty()) last_sample_ = {};
+  samples_.number((static_cast<std::uint64_t>(sample.fault.kind) << 1) | (sample.fault.write ? 1 : 0));
+  samples_.difference(last_sample_.fault.time_ns, sample.fault.time_ns);
+  samples_.difference(last_sample_.address, sample.address);
+  samples_.difference(last_sample_.fault.thread_id, sample.fault.thread_id);
+  samples_.difference(last_sample_.stack, sample.stack);
+  samples_.number(sample.weight);
+  samples_.number(sample.latency_ns);
+  last_sample_ = sample;
+}
+
+void TraceWriter::summary(const Summary& summary) {
+  flush();
+  ByteWriter out;
+  for (std::uint64_t value :
+       {summary.ended_ns, summary.faults, summary.faults_lost, summary.samples, summary.samples_lost,
+        summary.samples_unmatched, summary.sample_cost_ns, summary.recorder_cpu_ns, summary.complete})
+    out.number(value);
+  block(kSummaryBlock, out);
+}
+
+int TraceWriter::flush() {
+  if (!stacks_.empty()) block(kStackBlock, stacks_);  // before the samples that name them
+  if (!samples_.empty()) block(kSampleBlock, samples_);
+  if (!faults_.empty()) block(kFaultBlock, faults_);
+  return error_;
+}
+
+}  // namespace hinterland::trace

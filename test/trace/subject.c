@@ -1,0 +1,103 @@
+/* A program whose faults are known: places with shares that the test computes beforehand.
+ *
+ * subject PAGES ROUNDS [THREADS]: fills an array of PAGES pages, then ROUNDS times reads each page once in a random
+ * order (read_pages), writes a quarter as many (write_pages), and copies an eighth as many out (copy_pages: memcpy).
+ * subject fork PAGES: the child does the same with its own copy.
+ * subject die PAGES: dies of SIGKILL in the middle.
+ * The lines that touch far memory are marked: the test finds their numbers by the marks. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+struct work {
+  char* memory;
+  size_t pages, rounds;
+  uint64_t state;
+  uint64_t sum;
+};
+
+static uint64_t next(uint64_t* state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return *state >> 33;
+}
+
+__attribute__((noinline)) static uint64_t read_pages(struct work* work, size_t count) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    char* page = work->memory + next(&work->state) % work->pages * PAGE;
+    sum += *(volatile uint64_t*)(page + 64); /* MARK read */
+  }
+  return sum;
+}
+
+__attribute__((noinline)) static void write_pages(struct work* work, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    char* page = work->memory + next(&work->state) % work->pages * PAGE;
+    *(volatile uint64_t*)(page + 128) = i; /* MARK write */
+  }
+}
+
+static inline __attribute__((always_inline)) void copy_one(char* to, const char* from, size_t length) {
+  memcpy(to, from, length); /* MARK copy */
+}
+
+__attribute__((noinline)) static uint64_t copy_pages(struct work* work, size_t count) {
+  static __thread char buffer[PAGE];
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    size_t length = 512 + next(&work->state) % 2048;
+    copy_one(buffer, work->memory + next(&work->state) % work->pages * PAGE, length);
+    sum += (unsigned char)buffer[i % 512];
+  }
+  return sum;
+}
+
+static void* run(void* argument) {
+  struct work* work = argument;
+  for (size_t round = 0; round < work->rounds; ++round) {
+    work->sum += read_pages(work, work->pages);
+    write_pages(work, work->pages / 4);
+    work->sum += copy_pages(work, work->pages / 8);
+  }
+  return NULL;
+}
+
+static void fill(struct work* work) {
+  work->memory = aligned_alloc(PAGE, work->pages * PAGE);
+  if (work->memory == NULL) exit(3);
+  for (size_t i = 0; i < work->pages; ++i) memset(work->memory + i * PAGE, (int)(i % 251) + 1, PAGE); /* MARK fill */
+}
+
+int main(int count, char** arguments) {
+  int forks = count > 1 && strcmp(arguments[1], "fork") == 0, dies = count > 1 && strcmp(arguments[1], "die") == 0;
+  int shift = forks || dies;
+  struct work work = {.pages = count > 1 + shift ? strtoul(arguments[1 + shift], NULL, 10) : 8192,
+                      .rounds = count > 2 + shift ? strtoul(arguments[2 + shift], NULL, 10) : 1,
+                      .state = 42};
+  int threads = count > 3 + shift ? atoi(arguments[3 + shift]) : 1;
+  fill(&work);
+  pid_t child = forks ? fork() : 1;
+  pthread_t other[16];
+  struct work others[16];
+  for (int i = 1; i < threads && i < 16; ++i) {
+    others[i] = work;
+    others[i].state = (uint64_t)i * 1000;
+    pthread_create(&other[i], NULL, run, &others[i]);
+  }
+  run(&work);
+  for (int i = 1; i < threads && i < 16; ++i) pthread_join(other[i], NULL);
+  if (dies) kill(getpid(), SIGKILL);
+  if (child == 0) _exit(0);
+  int status = 0;
+  if (forks && (waitpid(child, &status, 0) != child || status != 0)) return 4;
+  printf("%llu\n", (unsigned long long)work.sum);
+  return 0;
+}

@@ -1,0 +1,70 @@
+"""Traces of test/trace/subject.c, and what is known of its faults."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+HINTERLAND = os.environ["HINTERLAND_TEST_COMMAND"]
+SUBJECT = os.environ["HINTERLAND_TEST_SUBJECT"]
+SOURCE = pathlib.Path(__file__).with_name("subject.c")
+PAGES = 16384  # 64 MiB, of which 16 MiB may be local
+
+
+def marked_lines():
+    """{"read": 36, ...}: the lines of the subject that touch far memory."""
+    marks = {}
+    for number, line in enumerate(SOURCE.read_text().splitlines(), 1):
+        found = re.search(r"/\* MARK (\w+) \*/", line)
+        if found:
+            marks[found.group(1)] = number
+    return marks
+
+
+class TraceTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if subprocess.run([HINTERLAND, "doctor"], stdout=subprocess.DEVNULL, check=False, timeout=60).returncode != 0:
+            raise unittest.SkipTest("this machine cannot run programs on far memory")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hinterland-trace-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
+        self.environment.pop("LD_PRELOAD", None)
+        self.environment["HINTERLAND_STAT_DIR"] = self.path("stats")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def call(self, *words, timeout=100, **options):
+        return subprocess.run([HINTERLAND, *words], env=self.environment, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=timeout, check=False, cwd=self.folder, **options)
+
+    def trace(self, *words, options=(), output="t.trace", **more):
+        """`hinterland trace` of a program; options go before the program."""
+        return self.call("trace", "--local", "16M", "--far", "mem:", "-o", output, *options, "--", *words, **more)
+
+    shared = None  # the bytes of one trace that many tests only read
+
+    def use_shared_trace(self):
+        """t.trace: two rounds of the subject, a stack with every fault."""
+        if TraceTest.shared is None:
+            done = self.trace(SUBJECT, str(PAGES), "2", options=("--rate", "0"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.need_kernel_sampling(done)
+            TraceTest.shared = pathlib.Path(self.path("t.trace")).read_bytes()
+        pathlib.Path(self.path("t.trace")).write_bytes(TraceTest.shared)
+
+    def report(self, *words):
+        done = self.call("report", *words, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def need_kernel_sampling(self, done):
+        if "does not let page faults be sampled" in done.stderr:
+            self.skipTest("the kernel does not let this user sample page faults (kernel.perf_event_paranoid)")

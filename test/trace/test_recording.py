@@ -1,0 +1,170 @@
+"""Recording: the program's result stays, every fault is there, and so is a file whatever goes wrong."""
+
+import ctypes
+import errno
+import json
+import os
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from support import HINTERLAND, PAGES, SUBJECT, TraceTest
+
+
+class Recording(TraceTest):
+    def test_the_program_is_as_without(self):
+        plain = subprocess.run([SUBJECT, str(PAGES), "2"], capture_output=True, text=True, check=True)
+        traced = self.trace(SUBJECT, str(PAGES), "2")
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        self.assertEqual(traced.stdout, plain.stdout)
+        self.assertIn("hinterland report t.trace", traced.stderr)
+        self.assertEqual(self.trace("/bin/sh", "-c", "exit 7", output="u.trace").returncode, 7)
+
+    def test_faults_are_all_there(self):
+        """The trace's counts are those of the runtime's own counters, by kind."""
+        done = self.trace(SUBJECT, str(PAGES), "2", options=("--report", "run.json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run.json"), encoding="utf-8") as file:
+            counters = json.load(file)["totals"]["counters"]
+        report = self.report("t.trace")
+        kinds = report["faults_by_kind"]
+        for kind, counter in (("first touch", "faults_first_touch"), ("read", "faults_read"),
+                              ("write", "faults_write"), ("write-protect", "faults_write_protect"),
+                              ("refault", "faults_refault")):
+            # One may be under way when the process ends: recorded, and not counted any more.
+            self.assertAlmostEqual(kinds[kind], counters[counter], delta=1, msg=(kind, kinds, counters))
+        self.assertEqual(report["faults_lost"], 0)
+        self.assertGreater(kinds["read"], PAGES / 2)
+        self.assertTrue(report["complete"])
+
+    def test_a_sample_stands_for_all(self):
+        """With few stacks the shares are those with many: reads, writes and copies 8 : 2 : 1."""
+        done = self.trace(SUBJECT, str(PAGES), "8", options=("--rate", "500"))
+        self.need_kernel_sampling(done)
+        report = self.report("t.trace", "--top", "1000", "--by", "function")
+        self.assertLess(report["stacks"], report["faults"] / 4)
+        sites = {site["function"]: site["faults"] for site in report["sites"]}
+        self.assertAlmostEqual(sum(sites.values()) / report["faults"], 1, delta=0.1)
+        self.assertAlmostEqual(sites["write_pages"] / sites["read_pages"], 1 / 4, delta=0.15)
+
+    def test_every_fault_with_rate_0(self):
+        done = self.trace(SUBJECT, str(PAGES), "1", options=("--rate", "0"))
+        self.need_kernel_sampling(done)
+        report = self.report("t.trace")
+        self.assertGreater(report["stacks"] + report["stacks_lost"], 0.95 * report["faults"])
+
+    def test_children_get_their_own(self):
+        done = self.trace(SUBJECT, "fork", str(PAGES), "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        traces = sorted(name for name in os.listdir(self.folder) if name.startswith("t.trace"))
+        self.assertEqual(len(traces), 2, traces)
+        processes = set()
+        for name in traces:
+            report = self.report(name)
+            processes.add(report["process_id"])
+            self.assertGreater(report["faults_by_kind"]["read"], PAGES / 2, name)
+        self.assertEqual(len(processes), 2)
+
+    def test_program_behind_a_shell(self):
+        """The shell has no fault; what it runs is the trace, with its own names."""
+        done = self.trace("/bin/sh", "-c", f"{SUBJECT} {PAGES} 1; true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = self.report("t.trace")
+        self.assertEqual(report["program"], "subject")
+
+    def test_nothing_is_left_behind(self):
+        self.trace(SUBJECT, str(PAGES), "1")
+        left = [name for _, _, names in os.walk(self.path("stats")) for name in names]
+        self.assertEqual(left, [])
+
+
+class GoingWrong(TraceTest):
+    def test_output_exists(self):
+        with open(self.path("t.trace"), "w", encoding="utf-8") as file:
+            file.write("precious")
+        done = self.trace("/bin/echo", "ran")
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("ran", done.stdout)
+        self.assertIn("--force", done.stderr)
+        with open(self.path("t.trace"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "precious")
+        self.assertEqual(self.trace(SUBJECT, str(PAGES), "1", options=("--force",)).returncode, 0)
+        self.assertGreater(self.report("t.trace")["faults"], 0)
+
+    def test_no_fault_at_all(self):
+        done = self.trace("/bin/true")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("before any fault", done.stderr)
+        self.assertFalse(os.path.exists(self.path("t.trace")))
+
+    def test_program_killed(self):
+        done = self.trace(SUBJECT, "die", str(PAGES), "1")
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        report = self.report("t.trace")
+        self.assertGreater(report["faults_by_kind"]["read"], PAGES / 2)
+        self.assertTrue(report["complete"])
+
+    def test_recorder_killed(self):
+        """What it had written is readable, and the program goes on to its end."""
+        words = [HINTERLAND, "trace", "--local", "16M", "--far", "mem:", "-o", "t.trace", "--", SUBJECT, str(PAGES),
+                 "40"]
+        with subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                if os.path.exists(self.path("t.trace")) and os.path.getsize(self.path("t.trace")) > 100_000:
+                    break
+                time.sleep(0.05)
+            process.kill()
+            result = process.stdout.read()  # until the program has closed it, too
+        plain = subprocess.run([SUBJECT, str(PAGES), "40"], capture_output=True, check=True)
+        self.assertEqual(result, plain.stdout)
+        done = self.call("report", "t.trace")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "recorder was killed")
+        self.assertIn("faults in", done.stdout)
+
+    def test_disk_full(self):
+        """The program's result is right, the message names the file, and what was written is readable."""
+        disk = self.path("disk")
+        os.mkdir(disk)
+        if os.geteuid() != 0:
+            self.skipTest("a small file system can be mounted by root only")
+        inner = (f"mount -t tmpfs -o size=256k tmpfs {disk} && {HINTERLAND} trace --local 16M --far mem: --rate 0 "
+                 f"-o {disk}/t.trace -- {SUBJECT} {PAGES} 3; echo status $?; {HINTERLAND} report {disk}/t.trace")
+        done = subprocess.run(["unshare", "-m", "/bin/sh", "-c", inner], env=self.environment, capture_output=True,
+                              text=True, check=False, timeout=100)
+        plain = subprocess.run([SUBJECT, str(PAGES), "3"], capture_output=True, text=True, check=True)
+        self.assertTrue(done.stdout.startswith(plain.stdout + "status 0\n"), done)
+        self.assertIn("ends early", done.stderr)
+        self.assertIn("No space left", done.stderr)
+        self.assertIn("faults in", done.stdout)
+
+    def test_sampling_not_permitted(self):
+        """The message names the setting, and the innermost functions remain."""
+        done = self.trace(SUBJECT, str(PAGES), "4", preexec_fn=without_sampling)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("kernel.perf_event_paranoid", done.stderr)
+        report = self.report("t.trace", "--by", "function")
+        self.assertIn("innermost", report["stacks_from"])
+        self.assertEqual(report["sites"][0]["function"], "read_pages")
+        self.assertAlmostEqual(report["stacks"] * 16 / report["faults"], 1, delta=0.3)
+
+
+def without_sampling():
+    """From here on perf_event_open(2) fails with EACCES, as under a strict perf_event_paranoid: a seccomp filter."""
+    system_call, forbidden, allow = 298, 0x00050000 | errno.EACCES, 0x7fff0000
+    code = b"".join(struct.pack("HBBI", *step) for step in (
+        (0x20, 0, 0, 0),  # load the number of the call
+        (0x15, 0, 1, system_call), (0x06, 0, 0, forbidden), (0x06, 0, 0, allow)))
+    buffer = ctypes.create_string_buffer(code)
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, program) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+if __name__ == "__main__":
+    unittest.main()
