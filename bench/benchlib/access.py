@@ -43,6 +43,10 @@ class Access:
     def far_bytes(self, size_bytes):
         return 2 * size_bytes
 
+    @property
+    def must_page(self):
+        return self.local_share < 1
+
     def prepare(self, stack, tools, size_bytes):
         """Nothing: it makes its own data."""
 

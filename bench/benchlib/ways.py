@@ -63,6 +63,9 @@ class Far(Way):
         for name in ("pages_lost", "device_errors"):
             if figures.get(name, 0):
                 raise Failure(f"the report says {name}: {figures[name]}")
+        if benchmark.must_page and figures.get("managed") == 0:
+            raise Failure("paging never began, though the program is larger than its budget: this is no figure of far "
+                          "memory")
 
 
 class Swap(Way):

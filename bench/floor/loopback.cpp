@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,7 +54,9 @@ class Socket {
   }
   // What there is, 0 at the end of the connection. Waits for the first byte.
   std::size_t receive(void* target, std::size_t bytes, bool spinning) {
-    for (;;) {
+    constexpr int kLooksInARow = 4096;  // about a millisecond; then the other end may be waiting for this CPU
+    for (int looks = 1;; ++looks) {
+      if (looks % kLooksInARow == 0) sched_yield();
       ssize_t got = recv(descriptor_, target, bytes, spinning ? MSG_DONTWAIT : 0);
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno != EINTR && !(spinning && errno == EAGAIN)) fail("receiving on loopback", errno);
