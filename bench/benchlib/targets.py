@@ -4,6 +4,7 @@ A figure is a ratio of medians. Its least and most are those of the same ratio, 
 did in a round has hit both sides.
 """
 
+import contextlib
 import dataclasses
 import statistics
 
@@ -140,7 +141,14 @@ def _two_threads(run):
 
 
 def _worst_program(run):
-    return max((_against_swap(name)(run) for name in PROGRAMS), key=lambda figure: figure[0])
+    """Of those that swap can run at all: the others' rows say why they have no figure."""
+    measured = []
+    for name in PROGRAMS:
+        with contextlib.suppress(Missing):
+            measured.append(_against_swap(name)(run))
+    if not measured:
+        raise Missing("none of the programs ran in both ways")
+    return max(measured, key=lambda figure: figure[0])
 
 
 def _idle(name):
@@ -183,7 +191,7 @@ TARGETS = (
     _at_least("tcp: sequential, share of the bandwidth of the raw stream", 0.75, _tcp_bandwidth),
     _at_least("two threads against one, random, mem: share of the floor's scaling", 0.9, _two_threads),
     *(_at_most(f"{name}, 25 % local: time against zram swap", 0.7, _against_swap(name)) for name in PROGRAMS),
-    _at_most("the worst of these programs against zram swap", 0.9, _worst_program),
+    _at_most("the worst of these programs that has a figure: against zram swap", 0.9, _worst_program),
     _at_most("Redis under open load, 99th percentile of GET against zram swap", 0.3, _against_swap("redis-open-load")),
     Target("Redis under open load, 99th percentile with feedback against without", None, True, _feedback),
     _at_most("idle program: share of a core", 0.5, _idle("program-cpu"), " %"),
