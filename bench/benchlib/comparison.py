@@ -24,7 +24,8 @@ def differences(before, after):
     found = [f"different machines: {key} is {before['machine'].get(key)} and {after['machine'].get(key)}"
              for key in SAME_MACHINE if before["machine"].get(key) != after["machine"].get(key)]
     found += [f"different options: {key} is {before['options'].get(key)} and {after['options'].get(key)}"
-              for key in SAME_OPTIONS if before["options"].get(key) != after["options"].get(key)]
+              for key in SAME_OPTIONS if key in before["options"] and key in after["options"]  # older results have fewer
+              and before["options"][key] != after["options"][key]]
     return found
 
 

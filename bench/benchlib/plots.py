@@ -100,10 +100,14 @@ def draw_access(pyplot, document, folder):
 
 
 def _relative_bars(axes, rows, reference, title):
-    """Bars of series against the median of `reference`, one group a row; rows: [(name, [series])]."""
-    kinds = list(dict.fromkeys(_kind(series["way"]) for _, shown in rows for series in shown))
+    """Bars of series against the median of `reference`, one group a row; rows: [(name, [series], [kinds that failed])]."""
+    kinds = list(dict.fromkeys(_kind(series["way"]) for _, shown, _ in rows for series in shown))
     height = 0.8 / max(1, len(kinds))
-    for position, (name, shown) in enumerate(rows):
+    for position, (name, shown, failed) in enumerate(rows):
+        for kind in failed:
+            number = kinds.index(kind) if kind in kinds else 0
+            axes.annotate(f"{kind}: failed", (1, position + (number - (len(kinds) - 1) / 2) * height), xytext=(4, 0),
+                          va="center", textcoords="offset points", fontsize=7)
         for series in shown:
             kind, base = _kind(series["way"]), reference[name]
             middle, number = series["median"] / base, kinds.index(kind)
@@ -115,7 +119,7 @@ def _relative_bars(axes, rows, reference, title):
             axes.annotate(f"{middle:.2f}", (max(1, series["max"] / base), at), xytext=(4, 0), va="center",
                           textcoords="offset points", fontsize=7)
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_title(title, fontsize=9, loc="left")
     axes.set_xlabel("times as long as natively (median; least to most)")
@@ -138,13 +142,20 @@ def _fit_scale(axes):
     axes.set_xlim(min(0.9, max(low, 0.1)), high * 1.3)
 
 
+def _failed(benchmark):
+    """The kinds of ways that gave no figure because they failed."""
+    with_values = {_kind(series["way"]) for series in benchmark["series"] if series["values"]}
+    return sorted({_kind(series["way"]) for series in benchmark["series"] if series["failure"]} - with_values)
+
+
 def draw_programs(pyplot, document, folder):
     """Two panels: a quarter local, and room to spare."""
     panels = []
     for fits in (False, True):
         chosen = [b for b in _in_groups(document, "programs") if b["name"].endswith(FITS) == fits
                   and results.series_of(b, "native")]
-        rows = [(b["name"].removesuffix(FITS), [s for s in _shown(b) if s["way"] != "native"]) for b in chosen]
+        rows = [(b["name"].removesuffix(FITS), [s for s in _shown(b) if s["way"] != "native"], _failed(b))
+                for b in chosen]
         natives = {b["name"].removesuffix(FITS): results.series_of(b, "native")["median"] for b in chosen}
         if rows:
             panels.append((rows, natives, "half as much again as its peak local" if fits else "a quarter of its peak local"))
