@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Linux swap to compare with: an unused zram device, a memory cgroup (v1 or v2) and vm.page-cluster, set up for the
-length of a `with` and always taken down again.
+"""Linux swap to compare with: an unused zram device or a file on a disk, a memory cgroup (v1 or v2) and
+vm.page-cluster, set up for the length of a `with` and always taken down again.
 
     import swap_baseline
     swap_baseline.check()                                   # Unavailable says why not; changes nothing
     with swap_baseline.limited(local_bytes, swap_bytes, page_cluster=0) as words:
         subprocess.run([*words, "program", "argument"])     # has local_bytes of memory, the rest is swapped
+
+With a fourth argument, a folder, the swap is a file there.
 
 Swap that is on already is never touched: then there is no comparison. What is set up is taken down when the `with`
 ends, at exit should that not happen, and it is noted in RECORD, so that after a SIGKILL
@@ -15,7 +17,8 @@ ends, at exit should that not happen, and it is noted in RECORD, so that after a
 takes down just that. Signals are the caller's: turn them into exceptions (harness.endings does), because a process
 that dies of one takes nothing down. Called by one thread at a time.
 
-A loop device over tmpfs is never used: tmpfs pages can be swapped themselves, and the kernel deadlocks on that.
+A loop device is never used, and no file on anything but a disk (benchlib/disk.py): what needs memory itself in order
+to write, as tmpfs does, deadlocks the kernel.
 """
 
 import atexit
@@ -28,11 +31,14 @@ import sys
 import threading
 import time
 
+from benchlib import disk
+
 ZRAM = "/dev/zram0"
 ZRAM_SETTINGS = "/sys/block/zram0"
 CGROUP = "/sys/fs/cgroup"
 PAGE_CLUSTER = "/proc/sys/vm/page-cluster"
 RESCUE_BYTES = 4 << 20  # what a program that the kernel would kill gets for a moment
+SWAP_FILE = "hinterland-swap-%d"  # in the folder that is asked for; %d is our process
 RECORD = "/run/hinterland-swap-baseline.json"
 PREFERRED_ALGORITHM = "lz4"  # the one that zmem: uses
 
@@ -61,6 +67,21 @@ class System:
 
     def remove(self, path):
         os.unlink(path)
+
+    def make_file(self, path, size_bytes):
+        """A file without holes that nobody else can read. Nothing is left of it when that fails."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, size_bytes)
+            os.fsync(descriptor)
+        except OSError:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(descriptor)
+
+    def disk_folder(self, path):
+        return disk.Folder(path)
 
     def make_folder(self, path):
         os.mkdir(path)
@@ -97,20 +118,35 @@ class Baseline:
         self._standing = {}  # kind: what take_down() must know; in the order of setting up
 
     # --- what there is ------------------------------------------------------------------------------------------
-    def check(self):
-        """Unavailable unless everything is there and nothing of it is in use. Changes nothing."""
+    def check(self, file_folder=None):
+        """Unavailable unless everything is there and nothing of it is in use. Changes nothing. file_folder: for swap
+        in a file there, otherwise for zram."""
         system = self.system
         if not system.is_root():
             raise Unavailable("only root can set up swap")
         self._check_record()
         if len(system.read("/proc/swaps").splitlines()) > 1:
             raise Unavailable("swap is on already (swapon --show), and is not touched")
+        if file_folder is None:
+            self._check_zram()
+        else:
+            self._check_folder(file_folder, 0)
+        self.cgroup_version()
+
+    def _check_folder(self, folder, size_bytes):
+        try:
+            disk.check_swap_folder(folder, self.system.disk_folder(folder))
+            disk.check_free(folder, size_bytes, self.system.disk_folder(folder))
+        except disk.Unfit as reason:
+            raise Unavailable(f"no swap file: {reason}") from None
+
+    def _check_zram(self):
+        system = self.system
         if not system.exists(ZRAM) or not system.exists(f"{ZRAM_SETTINGS}/disksize"):
             raise Unavailable(f"there is no {ZRAM} (modprobe zram)")
         if system.read(f"{ZRAM_SETTINGS}/disksize") != "0":
             raise Unavailable(f"{ZRAM} is in use, and is not touched (echo 1 > {ZRAM_SETTINGS}/reset frees it, "
                               f"if nobody needs what is on it)")
-        self.cgroup_version()
 
     def _check_record(self):
         record = self._record()
@@ -150,6 +186,24 @@ class Baseline:
             except OSError as error:
                 raise Unavailable(f"setting up swap on {ZRAM}: {error}") from error
             yield chosen
+
+    @contextlib.contextmanager
+    def file_swap(self, folder, size_bytes):
+        """Swap in a file in that folder until the `with` ends."""
+        self.check(folder)
+        self._check_folder(folder, size_bytes)
+        path = os.path.join(folder, SWAP_FILE % os.getpid())
+        if self.system.exists(path):  # not ours: it must not be removed when we are done
+            raise Unavailable(f"{path} exists, and is not touched: remove it, if nobody needs it")
+        with self._standing_as("swap_file", {"path": path}):
+            try:
+                self.system.make_file(path, size_bytes)
+                self.system.tool("mkswap", path)
+                self.system.tool("swapon", path)
+            except OSError as error:
+                raise Unavailable(f"setting up swap in a file in {folder}: {error}. Its file system may not allow it: "
+                                  "give another --disk-folder") from error
+            yield path
 
     @contextlib.contextmanager
     def memory_limit(self, size_bytes):
@@ -202,9 +256,10 @@ class Baseline:
             yield
 
     @contextlib.contextmanager
-    def limited(self, memory_bytes, swap_bytes, page_cluster):
-        """All three. Gives the words to put before a program."""
-        with self.zram_swap(swap_bytes), self.page_cluster(page_cluster), self.memory_limit(memory_bytes) as words:
+    def limited(self, memory_bytes, swap_bytes, page_cluster, file_folder=None):
+        """Swap on zram, or in a file of a folder; page-cluster and limit. Gives the words to put before a program."""
+        swap = self.file_swap(file_folder, swap_bytes) if file_folder else self.zram_swap(swap_bytes)
+        with swap, self.page_cluster(page_cluster), self.memory_limit(memory_bytes) as words:
             yield words
 
     # --- taking down --------------------------------------------------------------------------------------------
@@ -236,14 +291,34 @@ class Baseline:
             raise LeftBehind("\n".join(failures))
 
     def _take_down(self, kind, what):
-        {"zram": self._zram_down, "cgroup": self._cgroup_down, "page_cluster": self._page_cluster_down}[kind](what)
+        {"zram": self._zram_down, "swap_file": self._swap_file_down, "cgroup": self._cgroup_down,
+         "page_cluster": self._page_cluster_down}[kind](what)
+
+    def _swap_off(self, name):
+        lines = self.system.read("/proc/swaps").splitlines()[1:]
+        if any(line.split()[0].replace("\\040", " ") == name for line in lines):
+            self.system.tool("swapoff", name)
+
+    def _swap_file_down(self, what):
+        """As for zram: whatever of it was set up, and a second try."""
+        path = what["path"]
+        for last_try in (False, False, True):
+            try:
+                self._swap_off(path)
+                if self.system.exists(path):
+                    self.system.remove(path)
+                return
+            except OSError as error:
+                if last_try:
+                    raise LeftBehind(f"the swap file {path} could not be taken down: {error}. By hand: swapoff {path}; "
+                                     f"rm {path}") from error
+                time.sleep(0.3)
 
     def _zram_down(self, what):
         """Whatever of it was set up. Swapping off may need a second try while the pages of the dead are freed."""
         for last_try in (False, False, True):
             try:
-                if any(line.split()[0] == ZRAM for line in self.system.read("/proc/swaps").splitlines()[1:]):
-                    self.system.tool("swapoff", ZRAM)
+                self._swap_off(ZRAM)
                 self.system.write(f"{ZRAM_SETTINGS}/reset", "1")
                 if what["algorithm"]:
                     self.system.write(f"{ZRAM_SETTINGS}/comp_algorithm", what["algorithm"])
@@ -312,7 +387,7 @@ class Baseline:
 
 _OURS = Baseline()
 check, zram_swap, memory_limit = _OURS.check, _OURS.zram_swap, _OURS.memory_limit
-page_cluster, limited = _OURS.page_cluster, _OURS.limited
+file_swap, page_cluster, limited = _OURS.file_swap, _OURS.page_cluster, _OURS.limited
 
 
 @atexit.register

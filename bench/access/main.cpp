@@ -2,11 +2,14 @@
 // nothing of far memory; it is run natively, under `hinterland run`, and under Linux swap, and the figures are
 // compared.
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
 
 #include "access/memory.hpp"
 #include "access/patterns.hpp"
@@ -21,6 +24,8 @@ constexpr bool kDebugBuild = false;
 constexpr bool kDebugBuild = true;
 #endif
 
+constexpr const char* kHold = "hold";
+
 const std::map<std::string, Content> kContents = {
     {"random", Content::random}, {"half", Content::half}, {"zero", Content::zero}};
 
@@ -31,10 +36,14 @@ std::map<std::string, Pattern> patterns_by_name() {
 }
 
 void declare(CLI::App& app, Work& work, std::string& pattern, std::string& content) {
-  auto patterns = patterns_by_name();
+  std::set<std::string> names = {kHold};
   std::string about = "one of:";
-  for (const PatternName& known : pattern_names()) about += std::string("\n") + known.name + ": " + known.about;
-  app.add_option("pattern", pattern, about)->required()->check(CLI::IsMember(patterns));
+  for (const PatternName& known : pattern_names()) {
+    names.insert(known.name);
+    about += std::string("\n") + known.name + ": " + known.about;
+  }
+  about += std::string("\n") + kHold + ": fill it, say so, and do nothing until standard input ends; not timed";
+  app.add_option("pattern", pattern, about)->required()->check(CLI::IsMember(names));
   app.add_option("--size", work.size_bytes, "memory of all threads together")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("1G");
@@ -87,6 +96,18 @@ void print(const Work& work, const std::string& pattern, const std::string& cont
   std::puts(document.dump(1).c_str());
 }
 
+// For figures of a program that does nothing: one line once it does nothing, and a look at every page at the end.
+void hold(const Work& work, Memory& memory) {
+  memory.fill(work.content, work.seed);
+  std::puts(R"({"program": "access", "pattern": "hold", "filled": true})");
+  std::fflush(stdout);
+  char byte = 0;
+  while (read(STDIN_FILENO, &byte, 1) > 0) continue;
+  for (std::size_t page = 0; page < memory.pages(); ++page)
+    if (*memory.word(page) != page)
+      throw std::runtime_error("page " + std::to_string(page) + " does not hold what was written to it");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -99,7 +120,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  work.pattern = patterns_by_name().at(pattern);
+  if (pattern != kHold) work.pattern = patterns_by_name().at(pattern);
   work.content = kContents.at(content);
   if (std::string fault = fault_of(work); !fault.empty()) {
     std::fprintf(stderr, "access: %s\n", fault.c_str());
@@ -112,6 +133,10 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // how the thread behind a pipe learns that it is done
   try {
     Memory memory(work.size_bytes, work.from_malloc);
+    if (pattern == kHold) {
+      hold(work, memory);
+      return 0;
+    }
     Done done = perform(work, memory);
     print(work, pattern, content, done, resident_anonymous_bytes());
   } catch (const std::exception& failure) {

@@ -3,15 +3,16 @@
 import dataclasses
 
 from . import figures
-from .tables import ns
+from .tables import quantity
 
 SAME_MACHINE = ("processor", "processors", "memory_gib", "virtual")
-SAME_OPTIONS = ("size_bytes", "run_options")
+SAME_OPTIONS = ("size_bytes", "run_options", "program_scale", "open_load_rate")
 
 
 @dataclasses.dataclass
 class Change:
     name: str
+    unit: str
     before: float
     after: float
     ratio: float
@@ -23,18 +24,19 @@ def differences(before, after):
     found = [f"different machines: {key} is {before['machine'].get(key)} and {after['machine'].get(key)}"
              for key in SAME_MACHINE if before["machine"].get(key) != after["machine"].get(key)]
     found += [f"different options: {key} is {before['options'].get(key)} and {after['options'].get(key)}"
-              for key in SAME_OPTIONS if before["options"].get(key) != after["options"].get(key)]
+              for key in SAME_OPTIONS if key in before["options"] and key in after["options"]  # older results have fewer
+              and before["options"][key] != after["options"][key]]
     return found
 
 
 def _values(document):
-    """{name: values} of everything measured, in order."""
+    """{name: (unit, values)} of everything measured, in order."""
     found = {}
     for benchmark in document["benchmarks"]:
         for series in benchmark["series"]:
-            found[f"{benchmark['name']}, {series['way']}"] = series["values"]
-    for figure in document["floor"]:
-        found[figure["name"]] = figure["values"]
+            found[f"{benchmark['name']}, {series['way']}"] = series["unit"], series["values"]
+    for figure in [*document["floor"], *document.get("idle", [])]:
+        found[figure["name"]] = figure["unit"], figure["values"]
     return found
 
 
@@ -42,18 +44,19 @@ def changes(before, after):
     """One Change for everything that both have measured."""
     old, new = _values(before), _values(after)
     result = []
-    for name, values in old.items():
-        if values and new.get(name):
-            seen = figures.compare(values, new[name])
-            medians = figures.summary(values)["median"], figures.summary(new[name])["median"]
-            result.append(Change(name, *medians, seen["ratio"], seen["verdict"]))
+    for name, (unit, values) in old.items():
+        later = new.get(name, (unit, []))[1]
+        if values and later:
+            seen = figures.compare(values, later)
+            medians = figures.summary(values)["median"], figures.summary(later)["median"]
+            result.append(Change(name, unit, *medians, seen["ratio"], seen["verdict"]))
     return result
 
 
 def missing(before, after):
     """What only one of the two has, one line each."""
-    old = {name for name, values in _values(before).items() if values}
-    new = {name for name, values in _values(after).items() if values}
+    old = {name for name, (_, values) in _values(before).items() if values}
+    new = {name for name, (_, values) in _values(after).items() if values}
     return [f"only before: {name}" for name in sorted(old - new)] + \
            [f"only after: {name}" for name in sorted(new - old)]
 
@@ -84,7 +87,8 @@ def text(before, after, found, everything=False):
         chosen = sorted((c for c in found if c.verdict == verdict), key=lambda c: abs(c.ratio - 1), reverse=True)
         if not chosen or verdict == "same" and not everything:
             continue
-        lines += ["", f"{verdict}:"] + [line(c.name, ns(c.before), ns(c.after), f"{c.ratio - 1:+.1%}") for c in chosen]
+        lines += ["", f"{verdict}:"] + [line(c.name, quantity(c.before, c.unit), quantity(c.after, c.unit),
+                                                   f"{c.ratio - 1:+.1%}") for c in chosen]
     same = sum(change.verdict == "same" for change in found)
     lines += ["", f"{same} of {len(found)} figures have not changed beyond the noise", *missing(before, after)]
     return "\n".join(lines)

@@ -51,7 +51,8 @@ def compare(before, after):
     {"ratio": after / before, "chance": float, "verdict": "better" | "worse" | "same" | "unsure"}; "unsure" is a
     difference that so few repetitions cannot tell from noise.
     """
-    ratio = statistics.median(after) / statistics.median(before)
+    middle = statistics.median(before), statistics.median(after)
+    ratio = middle[1] / middle[0] if middle[0] else 1.0 if middle[0] == middle[1] else math.inf
     likely = chance(before, after)
     if abs(ratio - 1) < SMALLEST_CHANGE:
         verdict = "same"

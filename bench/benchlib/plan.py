@@ -1,85 +1,53 @@
-"""Which benchmarks there are: what each runs, with how much local memory, and which floor it is held against."""
+"""Which benchmarks there are, and what may be asked for by name.
 
-import dataclasses
+A benchmark that is run in several ways (access.py, programs.py, openload.py) has
+    name, about, group      what it is called, alone and with others
+    unit, measured          of its value ("ns/access", "time per access"); less is better
+    floor, miss_share       the figures of the floor it is held against, and how many of them an access takes
+    devices, swap, ablated  far devices (none: those of the run); "zram", "file" or ""; whether --ablate is for it
+    must_page               false where the program may fit its budget after all
+    run_options             further words for hinterland run
+    size_bytes, local_bytes, cgroup_bytes, far_bytes   of memory, by the size of the run; after prepare()
+    prepare()               once, before the first round
+    sample()                one run behind a way's words: {"value", "checksum", ...}; the checksum is equal in all ways
+"""
+
 import difflib
 
-MIB = 1 << 20
+from . import figure_sets
+from .access import ACCESS, MIB
+from .openload import OpenLoad
+from .programs import real_programs
+
 SIZE = 1024 * MIB
 QUICK_SIZE = 128 * MIB
-SMALLEST_LOCAL = 4 * MIB  # that hinterland run takes
-PIECE_FILE = 8 * MIB
 DEVICES = ("mem:", "zmem:", "tcp:")
-FLOOR = "floor"
+
+BENCHMARKS = (*ACCESS, *real_programs(), OpenLoad())  # each run in several ways
+FIGURE_SETS = (figure_sets.Floor(), figure_sets.Idle())
+NAMES = tuple(each.name for each in (*BENCHMARKS, *FIGURE_SETS))
+GROUPS = tuple(dict.fromkeys(each.group for each in (*BENCHMARKS, *FIGURE_SETS)))
 
 
 class Unknown(Exception):
     """No benchmark has this name."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Benchmark:
-    name: str
-    about: str
-    pattern: str                # of build/bench/access
-    local_share: float = 0.25   # of the size
-    options: tuple = ()
-    floor: tuple = ()           # figures of the floor; the least of them counts
-    miss_share: float = 0.75    # of the accesses that miss, by which a figure per page becomes one per access
-    file_bytes: int = 0         # of page cache that the pattern works with: a cgroup counts it, a budget does not
-    swap: bool = True           # false where nothing goes out, so that swap is the same as native
-
-    def argv(self, access, size_bytes):
-        return [access, self.pattern, "--size", str(size_bytes), *self.options]
-
-    def local_bytes(self, size_bytes):
-        return max(SMALLEST_LOCAL, int(size_bytes * self.local_share) // 4096 * 4096)
-
-    def cgroup_bytes(self, size_bytes):
-        return self.local_bytes(size_bytes) + self.file_bytes
-
-
-def _runs(kind):
-    return tuple(f"paging/sequential/handler-same-cpu/{way}/run-{run}" for way in kind for run in (16, 64))
-
-
-def _random(kind, more=""):
-    return tuple(f"paging/random/handler-same-cpu/{way}{more}" for way in kind)
-
-
-CLEAN = ("copy-clean", "move-clean")
-DIRTY = ("copy-dirty-move", "copy-dirty-protect", "move-dirty")
-
-BENCHMARKS = (
-    Benchmark("random-read", "read a word of random pages", "random-read", floor=_random(CLEAN)),
-    Benchmark("random-write", "change a word of random pages", "random-write", floor=_random(DIRTY)),
-    Benchmark("sequential-read", "read a word of each page in order", "sequential-read", floor=_runs(CLEAN),
-              miss_share=1.0),
-    Benchmark("sequential-write", "change a word of each page in order", "sequential-write", floor=_runs(DIRTY),
-              miss_share=1.0),
-    Benchmark("random-read-2-threads", "read random pages, two threads, each its half", "random-read",
-              options=("--threads", "2"), floor=_random(("copy-clean",), "/2-threads")),
-    Benchmark("first-touch", "write each page of fresh memory, most of which must go", "first-touch"),
-    Benchmark("first-touch-fits", "write each page of fresh memory, all of which may stay", "first-touch",
-              local_share=1.25, swap=False),
-    Benchmark("read-call", "read(2) in pieces of 8 MiB into it, a sixteenth local", "read-call", local_share=1 / 16,
-              file_bytes=PIECE_FILE),
-    Benchmark("write-call", "write(2) in pieces of 8 MiB out of it, a sixteenth local", "write-call",
-              local_share=1 / 16, file_bytes=PIECE_FILE),
-)
-NAMES = (*(benchmark.name for benchmark in BENCHMARKS), FLOOR)
-
-
 def choose(names):
-    """(benchmarks, whether the floor is wanted); all for no names. Unknown with the nearest name there is."""
+    """(benchmarks, figure sets) of these names and groups; all for no names. Unknown with the nearest name there is."""
+    known = (*NAMES, *GROUPS)
     for name in names:
-        if name not in NAMES:
-            near = difflib.get_close_matches(name, NAMES, 1, 0.4)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.4)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise Unknown(f"there is no benchmark '{name}'{hint} (--list shows all)")
-    wanted = names or NAMES
-    return tuple(b for b in BENCHMARKS if b.name in wanted), FLOOR in wanted
+    return tuple(tuple(each for each in kind if not names or each.name in names or each.group in names)
+                 for kind in (BENCHMARKS, FIGURE_SETS))
 
 
 def listing():
-    lines = [f"{benchmark.name:<24} {benchmark.about}" for benchmark in BENCHMARKS]
-    return "\n".join([*lines, f"{FLOOR:<24} the kernel's primitives alone, and loops that do nothing but page"])
+    lines = []
+    for group in GROUPS:
+        lines += ["", f"{group}:"]
+        lines += [f"  {each.name:<22} {each.about}" for each in (*BENCHMARKS, *FIGURE_SETS) if each.group == group]
+    return "\n".join(["--only takes the name of a benchmark or of a group.", *lines])

@@ -17,6 +17,10 @@ class Progress:
         self._out, self._clock = out or sys.stderr, clock
         self._current = None
 
+    def expect(self, keys):
+        """These are the steps, after all."""
+        self._left, self._done, self._of = list(keys), 0, len(keys)
+
     def estimate(self):
         """Seconds that the remaining steps will take, None while nothing is known."""
         if not self._spent:
@@ -30,6 +34,11 @@ class Progress:
             left = self.estimate()
             more = f"  (about {duration(left)} left)" if left is not None else ""
             print(f"\r\x1b[K[{self._done + 1}/{self._of}] {text}{more}", end="", file=self._out, flush=True)
+
+    def note(self, text):
+        """Something beside the steps."""
+        if self._out.isatty():
+            print(f"\r\x1b[K{text}", end="", file=self._out, flush=True)
 
     def done(self):
         self._spent[self._current] = self._clock() - self._since

@@ -14,24 +14,24 @@ class Damaged(Exception):
 class Series:
     """The repetitions of one benchmark in one way."""
 
-    def __init__(self, way):
-        self.way, self.samples, self.skipped, self.failure = way, [], None, None
+    def __init__(self, way, unit="ns/access"):
+        self.way, self.unit, self.samples, self.skipped, self.failure = way, unit, [], None, None
 
     def document(self):
         values = [sample["value"] for sample in self.samples]
-        result = {"way": self.way, "unit": "ns/access", "values": values, "skipped": self.skipped,
+        result = {"way": self.way, "unit": self.unit, "values": values, "skipped": self.skipped,
                   "failure": self.failure}
         if values:
             result.update(figures.summary(values))
         return {**result, "samples": self.samples}
 
 
-class FloorSeries:
-    """The figures of the floor over several runs of it."""
+class FigureSeries:
+    """The figures of what gives several by name (figure_sets.py) over several runs of it."""
 
     def __init__(self):
         self._figures = {}
-        self.failure = None
+        self.skipped = self.failure = None
 
     def add(self, found):
         for name, figure in found.items():
@@ -42,6 +42,12 @@ class FloorSeries:
     def documents(self):
         return [{**figure, **(figures.summary(figure["values"]) if figure["values"] else {})}
                 for figure in self._figures.values()]
+
+
+def figure_of(document, name):
+    """A figure of the floor or of what is idle, that has values, or None."""
+    return next((figure for figure in [*document["floor"], *document.get("idle", [])]
+                 if figure["name"] == name and figure["values"]), None)
 
 
 def floor_per_access(document, benchmark):

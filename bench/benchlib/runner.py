@@ -8,54 +8,104 @@ import time
 
 import swap_baseline
 from harness import endings
-from harness.errors import Failure, Interrupted
+from harness.errors import Failure, Interrupted, Skip
 
-from . import machine, results, ways
-from .plan import FLOOR
+from . import ablations, machine, results, ways
+
+# What ends one way of one benchmark, and leaves the others alone.
+ONE_FAILURE = (Failure, swap_baseline.Unavailable, OSError, ValueError, KeyError)
 
 
 @dataclasses.dataclass
 class Tools:
+    """The programs, and the options that are the same for all of a run."""
     launcher: object
-    access: str
-    floor: str
+    access: str = ""
+    floor: str = ""
+    openload: str = ""
     run_options: tuple = ()
     floor_options: tuple = ()
+    openload_options: tuple = ()
+    disk_folder: str = "/var/tmp"     # of the far file, and of the swap file
+    program_scale: float = 1.0
+    program_seconds_max: float = 600
+    idle_seconds: float = 10
+    seed: int = 20240229
+
+    @staticmethod
+    def folder(where=None):
+        """A folder for one run, gone when the `with` ends."""
+        return tempfile.TemporaryDirectory(prefix="hinterland-bench-", dir=where, ignore_cleanup_errors=True)
 
 
 @dataclasses.dataclass
 class Job:
-    """One benchmark in one way; no benchmark: the floor."""
+    """One benchmark in one way; no way: a set of figures."""
     benchmark: object
     way: object
     series: object
 
     @property
     def key(self):
-        return f"{self.benchmark.name} {self.way.name}" if self.benchmark else FLOOR
+        return f"{self.benchmark.name} {self.way.name}" if self.way else self.benchmark.name
 
     def text(self, number):
-        where = f"{self.benchmark.name}, {self.way.name}" if self.benchmark else "the floor"
+        where = f"{self.benchmark.name}, {self.way.name}" if self.way else self.benchmark.name
         return f"{where}, round {number + 1}"
 
 
-def jobs_of(benchmarks, with_floor, devices, swap_reason):
-    """All jobs of a round. swap_reason: why swap is left out, None when it is not."""
+@dataclasses.dataclass
+class Choice:
+    """What of all ways is wanted. swap_reasons: {kind: why it is left out, None when it is not}."""
+    devices: tuple
+    swap_reasons: dict
+    known: object = None  # ablations.Known
+    ablate: bool = False
+
+
+def _ways_of(benchmark, choice):
+    """(way, why it is left out or None) of all."""
+    yield ways.Native(), None
+    for url in benchmark.devices or choice.devices:
+        yield ways.Far(url), None
+    tried = ablations.ABLATIONS if choice.ablate and benchmark.ablated else ()
+    tried += (ablations.FEEDBACK,) if benchmark.group == "open-load" else ()
+    for ablation in tried:
+        yield ablation.way("mem:"), choice.known.missing(ablation)
+    for way in ways.SWAPS:
+        if way.swap == benchmark.swap:
+            yield way, choice.swap_reasons[way.swap]
+
+
+def jobs_of(benchmarks, figure_sets, choice):
+    """All jobs of a round."""
     jobs = []
     for benchmark in benchmarks:
-        for way in (ways.Native(), *(ways.Far(url) for url in devices), *(ways.SWAPS if benchmark.swap else ())):
-            series = results.Series(way.name)
-            if isinstance(way, ways.Swap):
-                series.skipped = swap_reason
+        for way, reason in _ways_of(benchmark, choice):
+            series = results.Series(way.name, benchmark.unit)
+            series.skipped = reason
             jobs.append(Job(benchmark, way, series))
-    if with_floor:
-        jobs.append(Job(None, None, results.FloorSeries()))
-    return jobs
+    return jobs + [Job(each, None, results.FigureSeries()) for each in figure_sets]
 
 
 def turned(jobs, number):
     start = number * 5 % len(jobs) if jobs else 0
     return jobs[start:] + jobs[:start]
+
+
+def prepare(jobs, stack, tools, size_bytes, steps):
+    """Once before the first round, every benchmark. One that cannot be had is left out, and says why."""
+    for benchmark in dict.fromkeys(job.benchmark for job in jobs if job.way):
+        series = [job.series for job in jobs if job.benchmark is benchmark]
+        steps.note(f"{benchmark.name}, getting ready")
+        try:
+            benchmark.prepare(stack, tools, size_bytes)
+        except Skip as reason:
+            for each in series:
+                each.skipped = str(reason)
+        except ONE_FAILURE as failure:
+            for each in series:
+                each.failure = f"natively, to get ready: {failure}"
 
 
 class Runner:
@@ -65,7 +115,7 @@ class Runner:
 
     def round(self, number):
         for job in turned(self._jobs, number):
-            if not job.benchmark or not job.series.skipped:
+            if not job.series.skipped:
                 self._progress.start(job.key, job.text(number))
                 self._run(job)
                 self._progress.done()
@@ -74,12 +124,12 @@ class Runner:
         if job.series.failure:
             return  # one failure is enough to know
         try:
-            with tempfile.TemporaryDirectory(prefix="hinterland-bench-", ignore_cleanup_errors=True) as folder:
-                if job.benchmark:
+            with self._tools.folder() as folder:
+                if job.way:
                     self._add(job, job.way.run(job.benchmark, self._size, self._tools, folder))
                 else:
-                    job.series.add(ways.floor_figures(self._tools, folder, self._tools.floor_options))
-        except (Failure, swap_baseline.Unavailable, OSError, ValueError, KeyError) as failure:
+                    job.series.add(job.benchmark.figures(self._tools, folder, self._size))
+        except ONE_FAILURE as failure:
             job.series.failure = str(failure) or type(failure).__name__
 
     def _add(self, job, sample):
@@ -93,10 +143,11 @@ class Runner:
 def benchmark_documents(jobs, size_bytes):
     documents = {}
     for job in jobs:
-        if job.benchmark:
+        if job.way:
             benchmark = job.benchmark
             document = documents.setdefault(benchmark.name, {
-                "name": benchmark.name, "about": benchmark.about, "size_bytes": size_bytes,
+                "name": benchmark.name, "group": benchmark.group, "about": benchmark.about,
+                "measured": benchmark.measured, "size_bytes": benchmark.size_bytes(size_bytes),
                 "local_bytes": benchmark.local_bytes(size_bytes), "floor": list(benchmark.floor),
                 "miss_share": benchmark.miss_share, "series": []})
             document["series"].append(job.series.document())
@@ -105,18 +156,18 @@ def benchmark_documents(jobs, size_bytes):
 
 def measure(runner, jobs, repeat, size_bytes, document):
     """Fills the document. What is finished is in it also when Interrupted comes through."""
-    before, started = machine.CpuTimes(), time.monotonic()
+    before, began = machine.CpuTimes(), time.monotonic()
     document.update(started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), complete=False)
     try:
         for number in range(repeat):
             runner.round(number)
         document["complete"] = True
     finally:
-        document["seconds"] = round(time.monotonic() - started, 1)
+        document["seconds"] = round(time.monotonic() - began, 1)
         document["busy"]["steal_share_during"] = machine.CpuTimes().shares_since(before)["steal_share"]
         document["benchmarks"] = benchmark_documents(jobs, size_bytes)
-        floors = [job.series for job in jobs if not job.benchmark]
-        document["floor"] = floors[0].documents() if floors else []
+        for name in ("floor", "idle"):
+            document[name] = next((job.series.documents() for job in jobs if job.key == name), [])
 
 
 def failures(jobs):
@@ -129,4 +180,4 @@ def wait(seconds):
         time.sleep(seconds)
 
 
-__all__ = ["Interrupted", "Job", "Runner", "Tools", "failures", "jobs_of", "measure", "wait"]
+__all__ = ["Choice", "Interrupted", "Job", "Runner", "Tools", "failures", "jobs_of", "measure", "prepare", "wait"]

@@ -4,7 +4,7 @@ from . import results
 
 
 def size(count):
-    return f"{count / 2**30:g} GiB" if count >= 2**30 and count % 2**28 == 0 else f"{count / 2**20:g} MiB"
+    return f"{count / 2**30:g} GiB" if count >= 2**30 and count % 2**28 == 0 else f"{count / 2**20:.4g} MiB"
 
 
 def ns(value):
@@ -15,7 +15,14 @@ def ns(value):
     return f"{value / 1e9:.1f} s"
 
 
-_LINE = "  {:<22} {:>10} {:>10} {:>10} {:>11} {:>11} {:>11}".format
+def quantity(value, unit):
+    """Of whatever it is: times in their own unit, the rest with theirs."""
+    if unit.startswith("ns"):
+        return ns(value)
+    return f"{value:.2f} %" if unit.startswith("%") else f"{value:.3g} {unit}"
+
+
+_LINE = "  {:<29} {:>10} {:>10} {:>10} {:>11} {:>11} {:>11}".format
 
 
 def _ratio(value, reference, inverse=False):
@@ -29,12 +36,12 @@ def block(document, benchmark):
     native, swap = results.series_of(benchmark, "native"), results.best_swap(benchmark)
     floor = results.floor_per_access(document, benchmark)
     yield f"{benchmark['name']}: {benchmark['about']} ({size(benchmark['size_bytes'])}, " \
-          f"{size(benchmark['local_bytes'])} local), time per access"
+          f"{size(benchmark['local_bytes'])} local), {benchmark.get('measured', 'time per access')}"
     yield _LINE("", "median", "least", "most", "of native", "of floor", "swap's is")
     for series in benchmark["series"]:
         if series["failure"] or series["skipped"]:
             word = "FAILED" if series["failure"] else "left out"
-            yield f"  {series['way']:<22} {word}: {series['failure'] or series['skipped']}"
+            yield f"  {series['way']:<29} {word}: {series['failure'] or series['skipped']}"
         if not series["values"]:
             continue
         far = series["way"] != "native"
@@ -47,17 +54,48 @@ def block(document, benchmark):
     yield ""
 
 
-def floor_lines(document):
-    if not document["floor"]:
+def figure_lines(title, figures):
+    if not figures:
         return
-    yield f"  {'the floor':<62} {'median':>9} {'least':>9} {'most':>9}"
-    for figure in document["floor"]:
+    yield f"  {title:<62} {'median':>9} {'least':>9} {'most':>9}"
+    for figure in figures:
         if figure["values"]:
-            yield f"  {figure['name']:<62} {figure['median']:>9.0f} {figure['min']:>9.0f} {figure['max']:>9.0f} " \
-                  f"{figure['unit']}"
+            shown = " ".join(f"{figure[key]:>9.{0 if figure['unit'].startswith('ns') else 3}f}"
+                             for key in ("median", "min", "max"))
+            yield f"  {figure['name']:<62} {shown} {figure['unit']}"
         else:
             yield f"  {figure['name']:<62} left out: {figure['skipped']}"
     yield ""
+
+
+def target_lines(rows, everything=False):
+    """The targets that the run has measured, or all of them."""
+    measured = [row for row in rows if row["missing"] is None]
+    if not rows or not measured and not everything:
+        return
+    line = "  {:<72} {:>13} {:>28}  {}".format
+    yield line("figure", "target", "measured (least to most)", "met?")
+    for row in rows if everything else measured:
+        yield line(row["figure"], row["target"], *target_words(row))
+    if len(measured) < len(rows) and not everything:
+        yield f"  {len(rows) - len(measured)} of {len(rows)} targets were not measured in this run (bench/targets says why)"
+    yield ""
+
+
+def target_words(row):
+    """(measured, met?) as words."""
+    if row["missing"] is not None:
+        return "-", f"not measured: {row['missing']}"
+    spread = "" if row["least"] is None else f" ({row['least']:.3g} to {row['most']:.3g})"
+    return f"{row['value']:.3g}{row['unit']}{spread}", {True: "yes", False: "NO", None: "shown"}[row["met"]]
+
+
+def targets_markdown(rows):
+    lines = ["| figure | target | measured (least to most) | met? |", "|---|---|---|---|"]
+    for row in rows:
+        measured, met = target_words(row)
+        lines.append(f"| {row['figure']} | {row['target']} | {measured} | {met} |")
+    return "\n".join(lines)
 
 
 def heading(document):
@@ -77,5 +115,7 @@ def text(document):
     lines = list(heading(document))
     for benchmark in document["benchmarks"]:
         lines.extend(block(document, benchmark))
-    lines.extend(floor_lines(document))
+    lines.extend(figure_lines("the floor", document["floor"]))
+    lines.extend(figure_lines("idle", document.get("idle", [])))
+    lines.extend(target_lines(document.get("targets", [])))
     return "\n".join(lines)

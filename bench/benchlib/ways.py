@@ -1,6 +1,7 @@
-"""The ways in which a benchmark is run: natively, over a far device, under Linux swap."""
+"""The ways in which a benchmark is run: natively, over a far device, under Linux swap. A way gives the words that stand
+before the program; the benchmark runs it."""
 
-import json
+import contextlib
 import os
 import sys
 
@@ -8,109 +9,95 @@ import swap_baseline
 from swap_baseline import LeftBehind  # noqa: F401: bench/run reports it
 from harness import devices, report
 from harness.errors import Failure
-from harness.process import Process
 
-from . import machine
-
-SECONDS_MAX = 900
+from . import disk
 
 
-def _words_of(path):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return " / ".join(file.read().strip().splitlines()[-3:])[:300]
+class Way:
+    """`swap`: which swap it needs ("zram", "file"), or ""."""
+    name, swap = "", ""
+
+    def run(self, benchmark, size_bytes, tools, folder):
+        """A sample of the benchmark, with what the way has counted as "figures"."""
+        figures = {}
+        with self.words(benchmark, size_bytes, tools, folder, figures) as words:
+            sample = benchmark.sample(words, size_bytes, tools, folder)
+        if figures:
+            sample["figures"] = figures
+        return sample
+
+    def words(self, benchmark, size_bytes, tools, folder, figures):
+        raise NotImplementedError
 
 
-def run_program(argv, folder):
-    """Its stdout, as JSON. Failure when it does not end well."""
-    out, errors = os.path.join(folder, "stdout"), os.path.join(folder, "stderr")
-    with open(out, "wb") as stdout, open(errors, "wb") as stderr:
-        with Process(argv, stdout=stdout, stderr=stderr, cwd=folder, sample=False) as process:
-            code = process.wait(SECONDS_MAX)
-    if code != 0:
-        raise Failure(f"exit status {code}: {_words_of(errors)}")
-    with open(out, encoding="utf-8") as file:
-        return json.load(file)
-
-
-def access_sample(argv, folder):
-    """One run of build/bench/access: {"value": ns per access, ...}."""
-    before = machine.CpuTimes()
-    said = run_program(argv, folder)
-    sample = {"value": said["ns_per_access"]}
-    sample.update({key: said[key] for key in ("seconds", "accesses", "checksum", "resident_anonymous_bytes")})
-    sample["steal_share"] = machine.CpuTimes().shares_since(before)["steal_share"]
-    return sample
-
-
-class Native:
+class Native(Way):
     name = "native"
 
-    def run(self, benchmark, size_bytes, tools, folder):
-        return access_sample(benchmark.argv(tools.access, size_bytes), folder)
+    @contextlib.contextmanager
+    def words(self, benchmark, size_bytes, tools, folder, figures):
+        yield []
 
 
-class Far:
-    """Under `hinterland run`, over one device."""
+class Far(Way):
+    """Under `hinterland run`, over one device. label: what is different, for the name; options: further words."""
 
-    def __init__(self, url):
-        self.name = self.url = url
+    def __init__(self, url, label="", options=()):
+        self.url, self._options = url, tuple(options)
+        self.name = f"{url} {label}" if label else url
 
-    def run(self, benchmark, size_bytes, tools, folder):
+    @contextlib.contextmanager
+    def words(self, benchmark, size_bytes, tools, folder, figures):
         path = os.path.join(folder, "report.json")
         if os.path.exists(path):
             os.unlink(path)
-        with devices.opened(self.url, tools.launcher, folder, 2 * size_bytes) as url:
-            before = tools.launcher.run(local_bytes=benchmark.local_bytes(size_bytes), url=url, report=path,
-                                        options=tools.run_options)
-            sample = access_sample([*before, *benchmark.argv(tools.access, size_bytes)], folder)
-        figures = report.read(path)
-        sample["figures"] = figures
+        with contextlib.ExitStack() as stack:
+            if self.url == "file:":
+                disk.check_free(tools.disk_folder, benchmark.far_bytes(size_bytes))
+                folder = stack.enter_context(tools.folder(tools.disk_folder))
+            url = stack.enter_context(devices.opened(self.url, tools.launcher, folder,
+                                                     benchmark.far_bytes(size_bytes)))
+            options = (*benchmark.run_options, *tools.run_options, *self._options)
+            yield tools.launcher.run(local_bytes=benchmark.local_bytes(size_bytes), url=url, report=path,
+                                     options=options)
+        figures.update(report.read(path))
         for name in ("pages_lost", "device_errors"):
             if figures.get(name, 0):
                 raise Failure(f"the report says {name}: {figures[name]}")
-        return sample
+        if benchmark.must_page and figures.get("managed") == 0:
+            raise Failure("paging never began, though the program is larger than its budget: this is no figure of far "
+                          "memory")
 
 
-class Swap:
-    """Linux swap on zram, in a memory cgroup with the same limit."""
+class Swap(Way):
+    """Linux swap, in a memory cgroup with the same limit. kind: on "zram", or in a "file"."""
 
-    def __init__(self, cluster):
-        self.name, self._cluster = f"swap page-cluster {cluster}", cluster
+    def __init__(self, cluster, kind="zram"):
+        self.name, self.swap, self._cluster = f"swap page-cluster {cluster}", kind, cluster
 
-    def run(self, benchmark, size_bytes, tools, folder):
+    @contextlib.contextmanager
+    def words(self, benchmark, size_bytes, tools, folder, figures):
         limit = benchmark.cgroup_bytes(size_bytes)
-        with swap_baseline.limited(limit, 2 * size_bytes, self._cluster) as words:
+        swap_folder = tools.disk_folder if self.swap == "file" else None
+        with swap_baseline.limited(limit, benchmark.far_bytes(size_bytes), self._cluster, swap_folder) as words:
             first = swap_baseline.pages_moved()
-            sample = access_sample([*words, *benchmark.argv(tools.access, size_bytes)], folder)
+            yield words
             last = swap_baseline.pages_moved()
-        sample["figures"] = {"pages_in": last[0] - first[0], "pages_out": last[1] - first[1]}
-        return sample
+        figures.update(pages_in=last[0] - first[0], pages_out=last[1] - first[1])
 
 
-SWAPS = (Swap(0), Swap(3))
+SWAPS = tuple(Swap(cluster, kind) for kind in ("zram", "file") for cluster in (0, 3))
 
 
-def floor_figures(tools, folder, options):
-    """{name: figure} of one run of build/bench/floor."""
-    path = os.path.join(folder, "floor.json")
-    out, errors = os.path.join(folder, "stdout"), os.path.join(folder, "stderr")
-    with open(out, "wb") as stdout, open(errors, "wb") as stderr:
-        with Process([tools.floor, "--json", path, *options], stdout=stdout, stderr=stderr, cwd=folder,
-                     sample=False) as process:
-            code = process.wait(SECONDS_MAX)
-    if code != 0:
-        raise Failure(f"exit status {code}: {_words_of(errors)}")
-    with open(path, encoding="utf-8") as file:
-        return {figure["name"]: figure for figure in json.load(file)["figures"]}
-
-
-def swap_reason():
-    """Why there is no swap to compare with, or None."""
-    try:
-        swap_baseline.check()
-    except (swap_baseline.Unavailable, OSError) as reason:
-        return str(reason)
-    return None
+def swap_reasons(disk_folder):
+    """{kind: why there is no such swap to compare with, or None}."""
+    reasons = {}
+    for kind, folder in (("zram", None), ("file", disk_folder)):
+        try:
+            swap_baseline.check(folder)
+            reasons[kind] = None
+        except (swap_baseline.Unavailable, OSError) as reason:
+            reasons[kind] = str(reason)
+    return reasons
 
 
 def say(text):

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "floor/calls.hpp"
+#include "floor/loopback.hpp"
 #include "floor/output.hpp"
 #include "floor/paging.hpp"
 #include "floor/primitives.hpp"
@@ -72,6 +73,7 @@ std::string fault_of(const Settings& settings) {
 std::vector<Measurement> chosen_measurements(const std::vector<std::string>& only) {
   std::vector<Measurement> all = primitive_measurements();
   std::ranges::move(paging_measurements(), std::back_inserter(all));
+  std::ranges::move(loopback_measurements(), std::back_inserter(all));
   std::erase_if(all, [&](const Measurement& measurement) {
     return !only.empty() && std::ranges::none_of(only, [&](const std::string& text) {
       return measurement.name.find(text) != std::string::npos;

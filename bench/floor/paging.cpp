@@ -10,6 +10,7 @@
 
 #include "floor/handler.hpp"
 #include "floor/pager.hpp"
+#include "floor/store.hpp"
 
 namespace hinterland::bench {
 namespace {
@@ -28,21 +29,6 @@ std::string name_of(const Scenario& scenario) {
   if (!scenario.random) name += "/run-" + std::to_string(scenario.run_pages);
   if (scenario.threads > 1) name += "/" + std::to_string(scenario.threads) + "-threads";
   return name;
-}
-
-// The first word of each page is its index in the store, so that no loop can go wrong unseen.
-Mapping& filled_store(std::size_t bytes) {
-  static std::unique_ptr<Mapping> store;
-  if (store && store->bytes() == bytes) return *store;
-  store.reset();
-  store = std::make_unique<Mapping>(bytes);
-  Random random(7);
-  for (std::size_t page = 0; page < store->pages(); ++page) {
-    auto* words = reinterpret_cast<std::uint64_t*>(store->page(page));
-    for (std::size_t i = 1; i < kPageSize / sizeof *words; ++i) words[i] = random.next();
-    words[0] = page;
-  }
-  return *store;
 }
 
 struct Part {

@@ -7,6 +7,22 @@ import swap_baseline as swap
 HEADER = "Filename\tType\tSize\tUsed\tPriority"
 
 
+class FakeDisk:
+    """What the kernel says about a folder."""
+
+    def __init__(self, kind="ext4", devices=("sys", "devices", "virtio1", "block", "vda", "vda1"), free_bytes=1 << 40):
+        self._kind, self._devices, self._free_bytes = kind, list(devices), free_bytes
+
+    def file_system(self):
+        return self._kind
+
+    def block_devices(self):
+        return self._devices
+
+    def free_bytes(self):
+        return self._free_bytes
+
+
 class FakeSystem(swap.System):
     """version: of the memory cgroup, or None. fail: names of the tools and paths that do not work."""
 
@@ -19,6 +35,7 @@ class FakeSystem(swap.System):
         elif version == 2:
             self.files[f"{swap.CGROUP}/cgroup.subtree_control"] = "cpu memory pids"
         self.oom_control = None  # what memory.oom_control of version 1 says
+        self.disk = FakeDisk()
         self.root, self.fail, self.killed, self.log, self.folders = True, set(), [], [], set()
 
     @staticmethod
@@ -48,6 +65,14 @@ class FakeSystem(swap.System):
     def remove(self, path):
         del self.files[path]
 
+    def make_file(self, path, size_bytes):
+        self._maybe_fail("make_file")
+        self.log.append(("make_file", path, size_bytes))
+        self.files[path] = f"swap of {size_bytes} bytes"
+
+    def disk_folder(self, path):
+        return self.disk
+
     def make_folder(self, path):
         self._maybe_fail("mkdir")
         self.folders.add(path)
@@ -72,7 +97,8 @@ class FakeSystem(swap.System):
         self._maybe_fail(argv[0])
         self.log.append(argv)
         if argv[0] == "swapon":
-            self.files["/proc/swaps"] = f"{HEADER}\n{argv[1]}  partition  1024  0  -2"
+            name = argv[1].replace(" ", "\\040")
+            self.files["/proc/swaps"] = f"{HEADER}\n{name}  partition  1024  0  -2"
         if argv[0] == "swapoff":
             self.files["/proc/swaps"] = HEADER
 

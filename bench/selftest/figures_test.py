@@ -13,9 +13,9 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCH = os.path.dirname(HERE)
 sys.dont_write_bytecode = True
-sys.path[:0] = [HERE, BENCH]
+sys.path[:0] = [HERE, BENCH, os.path.join(os.path.dirname(BENCH), "test", "programs")]
 
-from benchlib import comparison, figures, plots, results, tables  # noqa: E402
+from benchlib import comparison, figures, plots, results, tables, targets  # noqa: E402
 from fake_result import fake_result, series_named  # noqa: E402
 
 
@@ -100,8 +100,10 @@ class Compare(unittest.TestCase):
         self.assertIn("the machine itself is not as it was", out)
 
     def test_other_machine_or_options_are_refused(self):
-        for part, key, value in (("machine", "processors", 96), ("options", "size_bytes", 1 << 20)):
+        for part, key, value in (("machine", "processors", 96), ("options", "size_bytes", 1 << 20),
+                                 ("options", "program_scale", 0.5)):
             after = copy.deepcopy(self.before)
+            self.before[part].setdefault(key, 1)
             after[part][key] = value
             code, out, errors = self.compare(after)
             self.assertEqual((code, out), (2, ""))
@@ -131,6 +133,111 @@ class Compare(unittest.TestCase):
         after["benchmarks"].pop(0)
         self.assertIn(f"only before: {self.before['benchmarks'][0]['name']}",
                       comparison.text(self.before, after, comparison.changes(self.before, after)))
+
+
+    def test_what_idles_is_compared_in_its_own_unit(self):
+        after = copy.deepcopy(self.before)
+        idle = next(figure for figure in after["idle"] if figure["name"] == "idle/server-cpu")
+        idle["values"] = [value * 100 for value in idle["values"]]
+        _, out, _ = self.compare(after)
+        self.assertRegex(out, r"worse:\n +idle/server-cpu +0\.01 % +\d\.\d\d %")
+
+    def test_a_figure_that_was_zero(self):
+        self.assertEqual(figures.compare([0.0] * 5, [0.0] * 5)["verdict"], "same")
+        self.assertEqual(figures.compare([0.0] * 5, [1.0] * 5)["verdict"], "worse")
+
+
+class Targets(unittest.TestCase):
+    def setUp(self):
+        self.document = fake_result()
+
+    def row(self, words):
+        return next(row for row in targets.of(self.document) if words in row["figure"])
+
+    def set(self, benchmark, way, *values):
+        series = series_named(self.document, benchmark, way)
+        series.update(values=list(values), failure=None, skipped=None, **figures.summary(values))
+
+    def set_figure(self, name, *values):
+        found = next(f for f in [*self.document["floor"], *self.document["idle"]] if f["name"] == name)
+        found.update(values=list(values), **figures.summary(values))
+
+    def test_all_are_computed_from_one_run(self):
+        rows = targets.of(self.document)
+        self.assertEqual([row["figure"] for row in rows if row["missing"]], [])
+        for row in rows:
+            self.assertTrue(row["least"] <= row["value"] <= row["most"], row)
+            self.assertEqual(row["met"] is None, row["bound"] is None, row)
+
+    def test_round_by_round(self):
+        self.set("random-read", "mem:", 100, 200)
+        for way in ("swap page-cluster 0", "swap page-cluster 3"):
+            self.set("random-read", way, 300, 500)
+        row = self.row("random reads, mem: pages a second against zram swap")
+        self.assertAlmostEqual(row["value"], 400 / 150)
+        self.assertEqual((row["least"], row["most"], row["met"]), (2.5, 3, True))
+
+    def test_the_better_swap_counts(self):
+        self.set("first-touch", "mem:", 100)
+        self.set("first-touch", "swap page-cluster 0", 150)
+        self.set("first-touch", "swap page-cluster 3", 900)
+        row = self.row("first touch under pressure")
+        self.assertEqual((row["value"], row["met"]), (1.5, False))
+
+    def test_over_tcp(self):
+        self.set("random-read", "tcp:", 15_000)
+        self.set("random-read", "mem:", 3_000)
+        self.set_figure("tcp/ping-pong/same-cpu", 9_000, 9_000, 9_000)
+        self.set_figure("tcp/ping-pong/other-cpu", 6_000)
+        row = self.row("tcp: random")
+        self.assertAlmostEqual(row["value"], (15_000 / 0.75) / (6_000 + 3_000 / 0.75))
+        self.assertFalse(row["met"])
+        self.set("sequential-read", "tcp:", 2_000)
+        self.set_figure("tcp/stream-32/same-cpu", 1_600)
+        self.set_figure("tcp/stream-32/other-cpu", 1_800)
+        row = self.row("tcp: sequential")
+        self.assertEqual((row["value"], row["met"]), (0.8, True))
+
+    def test_two_threads_are_held_against_the_floors_scaling(self):
+        self.set("random-read", "mem:", 4_000)
+        self.set("random-read-2-threads", "mem:", 2_500)
+        self.set_figure("paging/random/handler-same-cpu/copy-clean", 6_000)
+        self.set_figure("paging/random/handler-same-cpu/copy-clean/2-threads", 3_000)
+        row = self.row("two threads")
+        self.assertAlmostEqual(row["value"], 1.6 / 2)
+        self.assertFalse(row["met"])
+
+    def test_idle(self):
+        self.set_figure("idle/server-memory-above-stored", 1.5, 2.5, 2.1)
+        row = self.row("memory above the bytes stored")
+        self.assertEqual((row["value"], row["least"], row["most"], row["met"]), (2.1, 1.5, 2.5, False))
+        self.assertIn("at most 2 %", tables.targets_markdown([row]))
+
+    def test_what_was_not_measured_says_why(self):
+        series = series_named(self.document, "numpy", "mem:")
+        series.update(values=[], failure="exit status 139")
+        row = self.row("numpy, 25 % local")
+        self.assertEqual((row["value"], row["met"], row["missing"]), (None, None, "numpy, mem:: exit status 139"))
+        others = [self.row(f"{name}, 25 % local")["value"] for name in targets.PROGRAMS if name != "numpy"]
+        self.assertEqual(self.row("the worst of these programs")["value"], max(others))
+        self.document["floor"] = []
+        self.assertIn("the floor has no tcp/stream-32/same-cpu", self.row("tcp: sequential")["missing"])
+        self.document["benchmarks"] = []
+        self.assertEqual(self.row("first touch that fits")["missing"], "first-touch-fits was not run")
+        self.assertIsNotNone(self.row("the worst of these programs")["missing"])
+
+    def test_the_program_that_prints_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "results.json")
+
+            def shown(*words):
+                return subprocess.run([os.path.join(BENCH, "targets"), path, *words], capture_output=True, text=True,
+                                      check=False)
+            self.assertEqual(shown().returncode, 2)
+            results.write(path, self.document)
+            done = shown("--markdown", "--fail-on-missed")
+            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (1, 2 + len(targets.TARGETS)))
+            self.assertEqual(shown().returncode, 0)
 
 
 class Shown(unittest.TestCase):
@@ -166,7 +273,8 @@ class Shown(unittest.TestCase):
                 names = plots.draw(fake_result(), folder)
             except plots.NoMatplotlib as reason:
                 self.skipTest(str(reason))
-            self.assertEqual(sorted(names), ["access.png", "access.svg", "floor.png", "floor.svg"])
+            self.assertEqual(sorted(names), sorted(f"{name}.{ending}" for ending in ("png", "svg") for name in (
+                "access", "programs", "open-load", "ablation", "floor")))
             self.assertEqual(sorted(os.listdir(folder)), sorted(names))
             for name in names:
                 self.assertGreater(os.path.getsize(os.path.join(folder, name)), 5000)

@@ -1,14 +1,18 @@
 #!/usr/bin/python3
-"""The programs floor and access, small and short: that they measure what they say, and what they refuse.
+"""The programs floor, access and openload, small and short: that they measure what they say, and what they refuse.
 
     programs_test.py FOLDER     build/bench, where the two are
 """
 
 import json
 import os
+import selectors
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 FOLDER = sys.argv.pop(1) if len(sys.argv) > 1 else "build/bench"
@@ -57,6 +61,140 @@ class Access(unittest.TestCase):
         code, _, errors = run("access", "read-call", "--size", "1M", "--folder", "/nowhere")
         self.assertEqual(code, 1)
         self.assertIn("/nowhere", errors)
+
+
+    def test_hold(self):
+        with subprocess.Popen([os.path.join(FOLDER, "access"), "hold", "--size", "2M"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            line = process.stdout.readline()
+            if not line and DEBUG in process.stderr.read():
+                self.skipTest("a debug build refuses to measure")
+            self.assertEqual(json.loads(line), {"program": "access", "pattern": "hold", "filled": True})
+            self.assertIsNone(process.poll(), "it holds until standard input ends")
+            process.stdin.close()
+            self.assertEqual(process.wait(30), 0)
+            self.assertEqual((process.stdout.read(), process.stderr.read()), ("", ""))
+
+
+class FakeRedis(threading.Thread):
+    """Answers GET and SET. stall: (after how many GETs, seconds) it answers nobody; lie: a GET gets another's value."""
+
+    def __init__(self, path, stall=None, lie=False, error=None):
+        super().__init__(daemon=True)
+        self._stall, self._lie, self._error = stall, lie, error
+        self._values, self._gets = {}, 0
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen(64)
+        self.start()
+
+    def run(self):
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ, None)
+            while True:
+                for key, _ in selector.select():
+                    if key.data is None:
+                        link = self._listener.accept()[0]
+                        selector.register(link, selectors.EVENT_READ, bytearray())
+                    elif not self._serve(key.fileobj, key.data):
+                        selector.unregister(key.fileobj)
+                        key.fileobj.close()
+
+    def _serve(self, link, held):
+        data = link.recv(1 << 20)
+        held += data
+        while request := self._request(held):
+            link.sendall(self._answer(*request))
+        return bool(data)
+
+    @staticmethod
+    def _request(held):
+        """The words of the first whole request, taken out of `held`."""
+        count, at, words = held.partition(b"\r\n"), 0, []
+        if not count[1]:
+            return None
+        at = len(count[0]) + 2
+        for _ in range(int(count[0][1:])):
+            end = held.find(b"\r\n", at)
+            if end < 0:
+                return None
+            length = int(held[at + 1:end])
+            if len(held) < end + 2 + length + 2:
+                return None
+            words.append(bytes(held[end + 2:end + 2 + length]))
+            at = end + 2 + length + 2
+        del held[:at]
+        return words
+
+    def _answer(self, verb, key, value=None):
+        if self._error:
+            return b"-" + self._error + b"\r\n"
+        if verb == b"SET":
+            self._values[key] = value
+            return b"+OK\r\n"
+        self._gets += 1
+        if self._stall and self._gets == self._stall[0]:
+            time.sleep(self._stall[1])
+        value = self._values[b"key:0" if self._lie else key]
+        return b"$%d\r\n%s\r\n" % (len(value), value)
+
+
+class OpenLoad(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "socket")
+
+    def load(self, *words):
+        return run("openload", "--socket", self.path, "--keys", "200", "--value", "100", "--rate", "1000", "--seconds",
+                   "0.5", "--warm-up", "0.1", "--connections", "4", *words)
+
+    def test_figures(self):
+        FakeRedis(self.path)
+        code, out, errors = self.load()
+        self.assertEqual(code, 0, errors)
+        said = json.loads(out)
+        self.assertEqual((said["program"], said["keys"]), ("openload", 200))
+        self.assertAlmostEqual(said["get"]["count"] + said["set"]["count"], 500, delta=120)
+        self.assertLess(said["set"]["count"], said["get"]["count"])
+        for of in ("get", "set"):
+            self.assertTrue(0 < said[of]["p50_ns"] <= said[of]["p99_ns"] <= said[of]["max_ns"], said)
+        again = json.loads(self.load()[1])
+        self.assertEqual(again["checksum"], said["checksum"])
+        self.assertNotEqual(json.loads(self.load("--seed", "2")[1])["checksum"], said["checksum"])
+
+    def test_a_stall_is_charged_to_all_that_were_due_in_it(self):
+        FakeRedis(self.path, stall=(200, 0.2))
+        code, out, errors = self.load("--sets", "0")
+        self.assertEqual(code, 0, errors)
+        said = json.loads(out)
+        # About 200 of 500 were due while it stalled, and waited half of it on average; a client that waits for each
+        # answer would have sent four of them.
+        self.assertGreater(said["get"]["p90_ns"], 80_000_000)
+        self.assertGreater(said["get"]["max_ns"], 180_000_000)
+        self.assertAlmostEqual(said["get"]["count"], 500, delta=120)
+
+    def test_a_wrong_value_is_a_failure(self):
+        FakeRedis(self.path, lie=True)
+        code, out, errors = self.load()
+        self.assertEqual((code, out), (1, ""))
+        self.assertRegex(errors, "reply about key [1-9][0-9]* is not what was stored there")
+
+    def test_an_error_of_the_server_is_a_failure(self):
+        FakeRedis(self.path, error=b"OOM command not allowed")
+        code, _, errors = self.load()
+        self.assertEqual(code, 1)
+        self.assertIn("OOM command not allowed", errors)
+
+    def test_bad_input(self):
+        for words in (("--rate", "0"), ("--seconds", "x"), ("--sets", "2"), ("--value", "0"), ("--keys", "0"),
+                      ("--connections", "0"), ("--nonsense",)):
+            code, out, errors = self.load(*words)
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertTrue(errors)
+        code, _, errors = self.load()
+        self.assertEqual(code, 1)
+        self.assertIn("connecting to", errors)
 
 
 class Floor(unittest.TestCase):

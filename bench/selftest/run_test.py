@@ -4,6 +4,7 @@
 Linux swap is never set up here: every run has --no-swap. swap_baseline_test.py tests that part.
 """
 
+import io
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCH = os.path.dirname(HERE)
@@ -18,7 +20,8 @@ ROOT = os.path.dirname(BENCH)
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, BENCH, os.path.join(ROOT, "test", "programs")]
 
-from benchlib import machine, plan, progress, results, runner  # noqa: E402
+from benchlib import disk, machine, plan, progress, results, runner  # noqa: E402
+from harness.errors import Failure, Skip  # noqa: E402
 
 FAKE_HINTERLAND = os.path.join(ROOT, "test", "programs", "selftest", "fake_hinterland")
 FAKE_ACCESS = """#!/bin/sh
@@ -26,6 +29,10 @@ FAKE_ACCESS = """#!/bin/sh
 [ "$1" = "$FAKE_BROKEN" ] && { echo "page 7 does not hold what was written to it" >&2; exit 1; }
 [ "$1" = "$FAKE_LIAR" ] && sum=$$
 echo '{"ns_per_access": 250.5, "seconds": 0.5, "accesses": 8, "resident_anonymous_bytes": 4096, "checksum": '${sum:-7}'}'
+"""
+FAKE_HELP = """#!/bin/sh
+[ "$1" = help ] && { echo "--read-ahead PAGES  --policy NAME, --take HOW --without FEATURE,..."; exit 0; }
+exec FAKE "$@"
 """
 FAKE_FLOOR = """#!/bin/sh
 echo '{"figures": [{"name": "paging/random/handler-same-cpu/copy-clean", "unit": "ns/page", "values": [100, 102]},
@@ -42,9 +49,10 @@ class WithBuild(unittest.TestCase):
         self.out = os.path.join(folder.name, "out")
         for path in (os.path.join(self.build, "bin"), os.path.join(self.build, "bench"), self.temporary):
             os.makedirs(path)
-        os.symlink(FAKE_HINTERLAND, os.path.join(self.build, "bin", "hinterland"))
+        self.program("../bin/hinterland", FAKE_HELP.replace("FAKE", FAKE_HINTERLAND))
         self.program("access", FAKE_ACCESS)
         self.program("floor", FAKE_FLOOR)
+        self.program("openload", "#!/bin/sh\nexit 1\n")
         self.cache(RELEASE)
 
     def program(self, name, text):
@@ -59,7 +67,7 @@ class WithBuild(unittest.TestCase):
 
     def start(self, *words, **environment):
         return subprocess.Popen([os.path.join(BENCH, "run"), "--build", self.build, "--out", self.out, "--no-swap",
-                                 "--no-plots", "--size", "32M", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 "--disk-folder", self.temporary, "--no-plots", "--size", "32M", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, "TMPDIR": self.temporary, **environment})
 
     def bench(self, *words, **environment):
@@ -86,6 +94,15 @@ class Refusal(WithBuild):
     def test_wrong_options(self):
         for options in (("--repeat", "0"), ("--repeat", "x"), ("--size", "33M"), ("--size", "-1"), ("--nonsense",)):
             self.refused("usage:", *options)
+        for options in (("--program-scale", "0"), ("--program-scale", "x"), ("--open-load-rate", "-3")):
+            self.refused("usage:", *options)
+
+    def test_too_little_disk(self):
+        self.refused("no/such/folder.*--disk-folder", "--only", "disk", "--disk-folder", "/no/such/folder")
+        with mock.patch.object(disk.Folder, "free_bytes", return_value=1 << 30):
+            disk.check_free("/", 100 << 20)
+            with self.assertRaisesRegex(disk.Unfit, "1024 MiB free.*smaller --size"):
+                disk.check_free("/", 1 << 30)
 
     def test_builds_whose_figures_mean_nothing(self):
         for cache, words in (("CMAKE_BUILD_TYPE:STRING=Debug\n", "Debug build"), ("\n", "plain build"),
@@ -120,12 +137,13 @@ class Refusal(WithBuild):
 
 class Runs(WithBuild):
     def test_everything(self):
-        code, out, errors = self.bench("--busy-ok", "--repeat", "2")
+        code, out, errors = self.bench("--busy-ok", "--repeat", "2", "--only", "access", "--only", "disk", "--only",
+                                       "floor")
         self.assertEqual(code, 0, errors)
         document = self.result()
         self.assertTrue(document["complete"])
         self.assertEqual([benchmark["name"] for benchmark in document["benchmarks"]],
-                         [benchmark.name for benchmark in plan.BENCHMARKS])
+                         [each.name for each in plan.BENCHMARKS if each.group in ("access", "disk")])
         for benchmark in document["benchmarks"]:
             for series in benchmark["series"]:
                 if series["way"].startswith("swap"):
@@ -135,6 +153,15 @@ class Runs(WithBuild):
         self.assertEqual(document["floor"][0]["values"], [100, 102, 100, 102])
         self.assertIn("random-read", out)
         self.assertIn("bench/compare", out)
+        rows = {row["figure"]: row for row in document["targets"]}
+        fits = rows["first touch that fits: time against native"]
+        self.assertEqual((fits["value"], fits["met"], fits["missing"]), (1.0, True, None))
+        self.assertIn("--no-swap", rows["random reads, mem: pages a second against zram swap"]["missing"])
+        shown = subprocess.run([os.path.join(BENCH, "targets"), os.path.join(self.out, "results.json")], text=True,
+                               capture_output=True, check=False)
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        self.assertIn("random-read-disk, Linux swap: --no-swap", shown.stdout)
+        self.assertIn("redis-open-load was not run", shown.stdout)
         with open(os.path.join(self.out, "table.txt"), encoding="utf-8") as file:
             self.assertIn(file.read(), out)
 
@@ -160,6 +187,26 @@ class Runs(WithBuild):
         code, _, errors = self.bench("--busy-ok", "--repeat", "1", "--only", "random-read", FAKE_LIAR="random-read")
         self.assertEqual(code, 1)
         self.assertIn("it did not do the same", errors)
+
+    def test_without_each_feature(self):
+        code, _, errors = self.bench("--busy-ok", "--repeat", "1", "--only", "random-read", "--far", "mem:", "--ablate")
+        self.assertEqual(code, 0, errors)
+        by_way = {series["way"]: series for series in self.result()["benchmarks"][0]["series"]}
+        self.assertEqual(by_way["mem: without read-ahead"]["values"], [250.5])
+        off = by_way["mem: without waiting for pressure"]
+        self.assertEqual((off["values"], off["skipped"]), ([], "this hinterland has no --takeover"))
+
+    def test_a_program_that_never_paged_is_a_failure(self):
+        self.program("../bin/hinterland", FAKE_HELP.replace("exec FAKE", f"""
+            [ "$1" = run ] && for word; do [ "$last" = --report ] && report=$word; last=$word; done
+            {FAKE_HINTERLAND} "$@"; code=$?
+            [ -n "$report" ] && echo '{{"schema_version":1,"pages_in":0,"pages_out":0,"managed":0}}' >"$report"
+            exit $code; :"""))
+        code, _, errors = self.bench("--busy-ok", "--repeat", "1", "--far", "mem:", "--only", "random-read",
+                                     "--only", "first-touch-fits")
+        self.assertEqual(code, 1)
+        self.assertIn("random-read mem: failed: paging never began", errors)
+        self.assertNotIn("first-touch-fits", errors)
 
     def test_lost_pages_are_a_failure(self):
         code, _, errors = self.bench("--busy-ok", "--repeat", "1", "--only", "random-read", FAKE_FAULT="lost")
@@ -187,9 +234,11 @@ class Runs(WithBuild):
 
 class Steps(unittest.TestCase):
     def test_no_names_are_all(self):
-        benchmarks, floor = plan.choose([])
-        self.assertEqual((benchmarks, floor), (plan.BENCHMARKS, True))
-        self.assertEqual(plan.choose(["floor"]), ((), True))
+        self.assertEqual(plan.choose([]), (plan.BENCHMARKS, plan.FIGURE_SETS))
+        self.assertEqual(plan.choose(["floor"]), ((), plan.FIGURE_SETS[:1]))
+        names = [each.name for each in plan.choose(["programs", "first-touch"])[0]]
+        self.assertEqual((names[:2], len(names)), (["first-touch", "redis"], 13))
+        self.assertEqual(len(set(plan.NAMES)), len(plan.NAMES))
         with self.assertRaises(plan.Unknown):
             plan.choose(["nothing of ours"])
 
@@ -202,13 +251,29 @@ class Steps(unittest.TestCase):
 
     def test_estimate(self):
         now = [0.0]
-        steps = progress.Progress(["a", "b", "a", "b"], open(os.devnull, "w", encoding="utf-8"), lambda: now[0])
+        steps = progress.Progress(["a", "b", "a", "b"], io.StringIO(), lambda: now[0])
         self.assertIsNone(steps.estimate())
         for key, seconds in (("a", 10), ("b", 2)):
             steps.start(key, key)
             now[0] += seconds
             steps.done()
         self.assertEqual(steps.estimate(), 12)
+
+
+class GettingReady(unittest.TestCase):
+    def prepared(self, error):
+        """The job of a benchmark whose preparation ends with that error."""
+        benchmark = mock.Mock(prepare=mock.Mock(side_effect=error))
+        job = runner.Job(benchmark, mock.Mock(), results.Series("native"))
+        runner.prepare([job], None, None, 0, progress.Progress([], io.StringIO()))
+        return job.series
+
+    def test_what_cannot_be_had_is_left_out(self):
+        self.assertEqual(self.prepared(Skip("redis-server is not installed")).skipped, "redis-server is not installed")
+
+    def test_what_does_not_run_natively_has_failed(self):
+        self.assertIn("natively, to get ready: exit status 3", self.prepared(Failure("exit status 3")).failure)
+        self.assertIsNone(self.prepared(None).failure)
 
 
 def _command_line(pid):

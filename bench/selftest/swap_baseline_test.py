@@ -3,6 +3,7 @@
 
 import os
 import sys
+import tempfile
 import threading
 import unittest
 from unittest import mock
@@ -12,7 +13,10 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 import swap_baseline as swap  # noqa: E402
-from fake_system import HEADER, FakeSystem  # noqa: E402
+from benchlib import disk  # noqa: E402
+from fake_system import HEADER, FakeDisk, FakeSystem  # noqa: E402
+
+FOLDER = "/a disk"
 
 
 class WithFake(unittest.TestCase):
@@ -76,6 +80,122 @@ class Refusal(WithFake):
     def test_damaged_record(self):
         self.system.files[swap.RECORD] = "{"
         self.refused("damaged")
+
+
+class FileRefusal(WithFake):
+    def refused(self, words):
+        self.before = self.system.state()
+        with self.assertRaisesRegex(swap.Unavailable, words):
+            with self.baseline.limited(1 << 20, 1 << 30, 0, FOLDER):
+                self.fail("it was set up")
+        self.assertEqual(self.system.log, [], "something was touched")
+        self.assert_as_before()
+
+    def test_not_root(self):
+        self.system.root = False
+        self.refused("only root")
+
+    def test_swap_that_is_on(self):
+        self.system.files["/proc/swaps"] = f"{HEADER}\n/swapfile file 1 0 -2"
+        self.refused("swap is on already")
+
+    def test_no_cgroup(self):
+        self.use(FakeSystem(version=None))
+        self.refused("no memory cgroup")
+
+    def test_file_systems_that_are_not_safe(self):
+        for kind in ("tmpfs", "overlay", "btrfs", "nfs4"):
+            self.system.disk = FakeDisk(kind)
+            self.refused(f"on {kind}, and a swap file needs .*--disk-folder")
+        self.system.disk = FakeDisk(devices=())
+        self.refused("on a disk")
+
+    def test_devices_over_which_swap_can_stop_the_kernel(self):
+        for name in ("loop0", "zram1", "ram0", "nbd12", "drbd3"):
+            self.system.disk = FakeDisk(devices=("sys", "devices", "virtual", "block", "dm-0", name))
+            self.refused(f"is on {name}, .*can stop the kernel")
+
+    def test_too_little_room(self):
+        self.system.disk = FakeDisk(free_bytes=1 << 30)
+        self.refused("MiB free, and .*smaller --size")
+
+    def test_a_file_of_that_name_is_not_touched(self):
+        self.system.files[f"{FOLDER}/hinterland-swap-{os.getpid()}"] = "somebody's"
+        self.refused("exists, and is not touched")
+
+    def test_zram_in_use_does_not_matter(self):
+        self.system.files[f"{swap.ZRAM_SETTINGS}/disksize"] = "4096"
+        self.baseline.check(FOLDER)
+
+
+class FileSwap(WithFake):
+    path = f"{FOLDER}/hinterland-swap-{os.getpid()}"
+
+    def test_set_up_and_taken_down(self):
+        with self.baseline.limited(1 << 20, 1 << 22, 3, FOLDER):
+            self.assertIn(("make_file", self.path, 1 << 22), self.system.log)
+            self.assertIn("/a\\040disk/hinterland-swap", self.system.files["/proc/swaps"])
+            self.assertEqual(self.system.files[swap.PAGE_CLUSTER], "3")
+            self.assertIn(self.path, self.system.files[swap.RECORD])
+        self.assertIn(("swapoff", self.path), self.system.log)
+        self.assert_as_before()
+
+    def test_every_step_that_fails_takes_down_the_others(self):
+        for step in ("make_file", "mkswap", "swapon", "mkdir"):
+            self.use(FakeSystem())
+            self.system.fail = {step}
+            with self.assertRaises(swap.Unavailable, msg=step):
+                with self.baseline.limited(1 << 20, 1 << 22, 0, FOLDER):
+                    self.fail("it was set up")
+            self.assert_as_before()
+
+    def test_whatever_ends_the_block_takes_everything_down(self):
+        for ending in (ValueError, KeyboardInterrupt, SystemExit):
+            with self.assertRaises(ending):
+                with self.baseline.limited(1 << 20, 1 << 22, 0, FOLDER):
+                    raise ending
+            self.assert_as_before()
+
+    def test_what_cannot_be_taken_down_is_said_and_a_second_try_does_it(self):
+        with self.assertRaisesRegex(swap.LeftBehind, f"By hand: swapoff {self.path}; rm {self.path}"):
+            with self.baseline.limited(1 << 20, 1 << 22, 0, FOLDER):
+                self.system.fail = {"swapoff"}
+        self.assertIn(self.path, self.system.files, "a file that is swapped to must not be removed")
+        self.system.fail = set()
+        self.baseline.take_down_all()
+        self.assert_as_before()
+
+    def test_clean_after_a_kill(self):
+        with mock.patch.object(swap.Baseline, "_take_down"), mock.patch.object(swap.Baseline, "_write_record"):
+            with self.baseline.file_swap(FOLDER, 1 << 22):
+                standing = dict(self.baseline._standing)
+        self.system.files[swap.RECORD] = swap.json.dumps({"pid": 4711, "start": "8", "standing": standing})
+        self.assertEqual(swap.Baseline(self.system).clean(), "taken down: swap_file")
+        self.assert_as_before()
+
+
+class RealFolder(unittest.TestCase):
+    """What the kernel of this machine says."""
+
+    def test_memory_is_no_disk(self):
+        for path in ("/dev/shm", "/proc"):
+            with self.assertRaises(disk.Unfit, msg=path):
+                disk.check_swap_folder(path)
+
+    def test_no_such_folder(self):
+        for check in (disk.check_swap_folder, lambda path: disk.check_free(path, 1)):
+            with self.assertRaisesRegex(disk.Unfit, "No such file"):
+                check("/no/such/folder")
+
+    def test_a_file_without_holes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "file")
+            swap.System().make_file(path, 1 << 20)
+            about = os.stat(path)
+            self.assertEqual((about.st_size, about.st_mode & 0o777), (1 << 20, 0o600))
+            self.assertGreaterEqual(about.st_blocks * 512, 1 << 20)
+            with self.assertRaises(FileExistsError):
+                swap.System().make_file(path, 1 << 20)
 
 
 class SettingUp(WithFake):

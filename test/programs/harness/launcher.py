@@ -67,6 +67,10 @@ class Server:
                 break
         raise Failure(f"hinterland serve did not say where it listens, but: {text.decode(errors='replace')[:200]!r}")
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def __enter__(self):
         return self
 

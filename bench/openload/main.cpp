@@ -1,0 +1,99 @@
+// openload: fills a Redis server, sends it requests at a fixed mean rate whatever it answers, and prints as JSON how
+// long it took to answer. bench/run starts it natively, under `hinterland run` and under Linux swap.
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "openload/load.hpp"
+
+namespace {
+
+using namespace openload;
+
+void declare(CLI::App& app, Work& work) {
+  app.add_option("--socket", work.socket, "UNIX socket of the server")->required();
+  app.add_option("--keys", work.keys, "how many")->check(CLI::PositiveNumber)->default_str("100000");
+  app.add_option("--value", work.value_bytes, "size of a value")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("1K");
+  app.add_option("--rate", work.rate_per_second, "requests a second, on average")
+      ->check(CLI::Range(1.0, 1e7))
+      ->default_str("5000");
+  app.add_option("--seconds", work.seconds, "length of what is counted")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->default_str("5");
+  app.add_option("--warm-up", work.warm_up_seconds, "seconds of the same load before it")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->default_str("1");
+  app.add_option("--sets", work.set_share, "share of the requests that write")
+      ->check(CLI::Range(0.0, 1.0))
+      ->default_str("0.1");
+  app.add_option("--connections", work.connections, "over which the requests go in turn")
+      ->check(CLI::Range(1, 1000))
+      ->default_str("16");
+  app.add_option("--seed", work.seed, "of keys and times")->default_str("1");
+}
+
+nlohmann::ordered_json latencies(const std::vector<std::uint64_t>& sorted) {
+  return {{"count", sorted.size()},
+          {"p50_ns", percentile(sorted, 0.5)},
+          {"p90_ns", percentile(sorted, 0.9)},
+          {"p99_ns", percentile(sorted, 0.99)},
+          {"p999_ns", percentile(sorted, 0.999)},
+          {"max_ns", percentile(sorted, 1)}};
+}
+
+void print(const Work& work, const Done& done) {
+  double answered = static_cast<double>(done.get_ns.size() + done.set_ns.size());
+  nlohmann::ordered_json document{
+      {"schema_version", 1},
+      {"program", "openload"},
+      {"keys", work.keys},
+      {"value_bytes", work.value_bytes},
+      {"rate_asked_per_second", work.rate_per_second},
+      {"rate_answered_per_second", answered / done.seconds},
+      {"set_share", work.set_share},
+      {"connections", work.connections},
+      {"seed", work.seed},
+      {"seconds", done.seconds},
+      {"get", latencies(done.get_ns)},
+      {"set", latencies(done.set_ns)},
+      {"checksum", done.checksum},
+  };
+  std::puts(document.dump(1).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Sends Redis requests at a fixed rate, and prints as JSON how long the answers took", "openload");
+  Work work{.socket = "",
+            .keys = 100'000,
+            .value_bytes = 1024,
+            .rate_per_second = 5000,
+            .seconds = 5,
+            .warm_up_seconds = 1,
+            .set_share = 0.1,
+            .connections = 16};
+  declare(app, work);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (work.value_bytes == 0) {
+    std::fprintf(stderr, "openload: --value must be above 0\n");
+    return 2;
+  }
+  prctl(PR_SET_TIMERSLACK, 1);  // else the kernel may wake us 50 us after a request is due
+  try {
+    fill(work);
+    print(work, run(work));
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "openload: %s\n", failure.what());
+    return 1;
+  }
+  return 0;
+}
