@@ -99,6 +99,7 @@ std::string audit(Pager& pager, bool alone) {
   Core& core = parts.core;
   parts.map_mutex.lock();
   parts.background->mutex().lock();
+  parts.reclaimer->lock_helper();
   parts.handlers.pause();
   parts.direct->mutex().lock();
   std::int64_t resident = 0, frames = 0, far = 0, absent = 0, clean = 0;
@@ -119,6 +120,7 @@ std::string audit(Pager& pager, bool alone) {
   auto used = static_cast<std::int64_t>(core.space->pages_in_use());
   parts.direct->mutex().unlock();
   parts.handlers.resume();
+  parts.reclaimer->unlock_helper();
   parts.background->mutex().unlock();
   parts.map_mutex.unlock();
   bool fine = local == resident + frames && (alone ? far == used : far <= used) && absent == 0 && listed >= resident;
