@@ -35,6 +35,7 @@ namespace hinterland {
   X(pages_discarded, "pages the program freed while they were local or far")                  \
   X(reclaim_background_pages, "pages reclaimed in the background")                            \
   X(handlers_called, "times a spare fault handler went to a second thread that faults")       \
+  X(reclaim_helps, "times a second background thread reclaimed as well")                      \
   X(reclaim_handler_pages, "pages reclaimed ahead of need by the fault handler")              \
   X(reclaim_direct_pages, "pages reclaimed by a fault that found no free memory")             \
   X(reclaim_direct_faults, "faults that had to reclaim")                                      \

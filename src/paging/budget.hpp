@@ -34,6 +34,8 @@ class Budget {
   bool has_room(std::int64_t pages) const { return free() >= pages; }
   bool should_start() const { return free() < start_.load(std::memory_order_relaxed); }
   bool should_stop() const { return free() >= stop_.load(std::memory_order_relaxed); }
+  // Reclaim has begun, and half of what it keeps in hand is used up all the same.
+  bool falls_behind() const { return free() < start_.load(std::memory_order_relaxed) / 2; }
   std::int64_t pages_until_stop() const { return stop_.load(std::memory_order_relaxed) - free(); }
   // Frames kept as a second chance.
   std::uint32_t park_target() const {

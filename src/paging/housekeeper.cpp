@@ -44,14 +44,19 @@ void Pager::Impl::housekeeper() {
 
 std::uint64_t Pager::Impl::look_after() {
   answer_requests();
-  if (handlers.wants_start()) {
-    LockGuard guard(map_mutex);
-    handlers.start_called();
-  }
+  if (core.managed.load()) start_wanted_threads();
   std::uint64_t sleep_ns = core.managed.load() ? keep_room_for_other_memory() : watch_pressure();
   if (core.space->is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
   refresh_gauges();
   return sleep_ns;
+}
+
+// Spare handlers, and a second thread that reclaims: most programs need neither.
+void Pager::Impl::start_wanted_threads() {
+  if (!handlers.wants_start() && !reclaimer->wants_help()) return;
+  LockGuard guard(map_mutex);
+  handlers.start_called();
+  reclaimer->start_helper();
 }
 
 // Before paging began: is it time? Sleeps no longer than the program needs to reach the mark at full speed.

@@ -105,7 +105,7 @@ Status Pager::Impl::create_paging_parts() {
   if (!second) return std::unexpected(second.error());
   direct = std::move(*second);
   if (Status status = handlers.create(*direct); !status) return status;
-  reclaimer = std::make_unique<Reclaimer>(core, *background, handlers.companions());
+  reclaimer = std::make_unique<Reclaimer>(core, *background, handlers.companions(), kick_housekeeper);
   return {};
 }
 

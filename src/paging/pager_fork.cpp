@@ -72,6 +72,7 @@ int Pager::before_fork() {
   if (!parts.core.managed.load()) return 0;
   parts.hints.pause();
   parts.background->mutex().lock();
+  parts.reclaimer->lock_helper();
   parts.handlers.pause();
   parts.direct->mutex().lock();
   parts.core.protection_mutex.lock();
@@ -96,6 +97,7 @@ void Pager::after_fork_in_parent(bool forked) {
     parts.core.protection_mutex.unlock();
     parts.direct->mutex().unlock();
     parts.handlers.resume();
+    parts.reclaimer->unlock_helper();
     parts.background->mutex().unlock();
     parts.hints.resume();
   }

@@ -54,6 +54,7 @@ struct Pager::Impl {
 
   // --- housekeeper.cpp
   void housekeeper();
+  void start_wanted_threads();
   std::uint64_t look_after();  // returns how long to sleep, ns
   std::uint64_t watch_pressure();
   std::uint64_t let_go_for_the_dead();

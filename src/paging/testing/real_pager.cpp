@@ -100,6 +100,7 @@ std::string audit(Pager& pager, bool alone) {
   parts.map_mutex.lock();
   parts.hints.pause();
   parts.background->mutex().lock();
+  parts.reclaimer->lock_helper();
   parts.handlers.pause();
   parts.direct->mutex().lock();
   std::int64_t resident = 0, frames = 0, far = 0, absent = 0, clean = 0;
@@ -120,6 +121,7 @@ std::string audit(Pager& pager, bool alone) {
   auto used = static_cast<std::int64_t>(core.space->pages_in_use());
   parts.direct->mutex().unlock();
   parts.handlers.resume();
+  parts.reclaimer->unlock_helper();
   parts.background->mutex().unlock();
   parts.hints.resume();
   parts.map_mutex.unlock();
