@@ -63,7 +63,8 @@ void arrive(std::size_t page) {
 }  // namespace
 
 // Where the preloaded library's would be.
-struct hl_runtime hl_runtime = {1, 0, kBase, kPages* kPage, g_map.data(), blocking_hint, nullptr, nullptr, nullptr};
+struct hl_runtime hl_runtime = {2,       0,       kBase,   kPages* kPage, g_map.data(), blocking_hint, nullptr,
+                                nullptr, nullptr, nullptr, nullptr,       nullptr,      nullptr};
 const struct hl_parking hl_parking = {begin, on_its_way, poll};
 
 namespace {
