@@ -4,7 +4,7 @@ set(CMAKE_INSTALL_LIBDIR lib)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-foreach(target hinterland hinterland-preload)
+foreach(target hinterland hinterland-preload hinterland-linked)
   if(TARGET ${target})
     install(TARGETS ${target}
       RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
@@ -38,6 +38,9 @@ install(FILES ${CMAKE_BINARY_DIR}/hinterland-config.cmake ${CMAKE_BINARY_DIR}/hi
   DESTINATION ${package_dir})
 configure_file(${CMAKE_SOURCE_DIR}/cmake/hinterland.pc.in ${CMAKE_BINARY_DIR}/hinterland.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hinterland.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+configure_file(${CMAKE_SOURCE_DIR}/cmake/hinterland-runtime.pc.in ${CMAKE_BINARY_DIR}/hinterland-runtime.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/hinterland-runtime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # Man pages are generated from the option table while building; a tree without them installs without them.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1

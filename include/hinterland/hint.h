@@ -5,6 +5,7 @@
  *     hl_write(p);                            the next line writes *p
  *     hl_seq_read(p); hl_seq_write(p);        the same, of a p that goes through memory in order
  *     hl_hint(p, .mut = 1, .size = n, .rdahead = 8);      all there is to say (C only; C++: hinterland/hint.hpp)
+ *     hl_prefetch(p, n);                      it will be read later: returns without waiting
  *
  * A hint is never an access: any address will do, and a wrong hint costs time, not correctness. Nothing has to be
  * linked: without Hinterland a hint is a branch that is never taken, and under `hinterland run` it works. Every form
@@ -25,10 +26,14 @@
 extern "C" {
 #endif
 
-/* What the runtime shows to hinted programs. The addresses are filled in when paging begins, `size` last; they never
- * change again. Fields are only ever added, at the end. */
+struct hl_region;
+struct hl_region_options;
+
+/* What the runtime shows to hinted programs: the whole interface between them, for other languages as well (examples/
+ * python, examples/rust). The addresses are filled in when paging begins, `size` last; they never change again.
+ * Fields are only ever added, at the end, and abi_version says which are there. */
 struct hl_runtime {
-  uint32_t abi_version; /* 1 */
+  uint32_t abi_version; /* 2 */
   uint32_t reserved;
   uintptr_t base;           /* of the addresses that may be far */
   uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
@@ -37,6 +42,11 @@ struct hl_runtime {
   int (*pin)(const void* address, size_t size);
   int (*unpin)(const void* address, size_t size);
   int (*discard)(void* address, size_t size);
+  /* from version 2 on; hinterland/region.h */
+  void (*cold)(const void* address, size_t size);
+  int (*region_create)(struct hl_region* region, size_t size, const struct hl_region_options* options);
+  int (*region_destroy)(struct hl_region* region);
+  const char* (*region_error)(void);
 };
 
 #define HL_THERE 1u    /* the page is there */
@@ -44,6 +54,7 @@ struct hl_runtime {
 /* Flags of hl_runtime.hint. The priority is added, shifted. */
 #define HL_HINT_WRITE 1u
 #define HL_HINT_SEQUENTIAL 2u /* read-ahead as long as for faults */
+#define HL_HINT_NO_WAIT 4u    /* returns while pages are on their way */
 #define HL_HINT_PRIORITY_SHIFT 8
 
 /* Exported by libhinterland-preload.so; absent in a program that runs without it. */
@@ -60,7 +71,7 @@ extern struct hl_runtime hl_runtime __attribute__((weak));
  * a weak symbol to 0 for good, where the table of addresses that is filled when the program starts finds the
  * preloaded one. */
 HL__INLINE const struct hl_runtime* hl__runtime(void) {
-  static const struct hl_runtime none = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
+  static const struct hl_runtime none = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   const struct hl_runtime* runtime;
   __asm__(
       ".weak hl_runtime\n\t"
@@ -128,6 +139,13 @@ HL__INLINE void hl_write(const volatile void* address) { hl__touch((uintptr_t)ad
 #define hl_seq_read(address_) HL__IN_ORDER(address_, 0)
 #define hl_seq_write(address_) HL__IN_ORDER(address_, HL_HINT_WRITE)
 
+/* Starts fetching what will be read later, and returns; the hint or the access that comes then waits for what is
+ * still on its way. A device that answers at once (mem:, zmem:) is not worth waiting for: there the pages are there
+ * already. */
+HL__INLINE void hl_prefetch(const volatile void* address, size_t size) {
+  hl__touch((uintptr_t)address, size, 0, HL_HINT_NO_WAIT);
+}
+
 #ifndef __cplusplus
 struct hl_hint {
   const volatile void* address;
@@ -171,6 +189,15 @@ HL__INLINE int hl_pin(const void* address, size_t size) {
 HL__INLINE int hl_unpin(const void* address, size_t size) {
   const struct hl_runtime* runtime = hl__runtime();
   return runtime->unpin != NULL ? runtime->unpin(address, size) : 0;
+}
+/* The bytes will not be used soon: the pages that lie wholly in the range are the next to leave. The last thousand of
+ * them are remembered. */
+HL__INLINE void hl_cold(const volatile void* address, size_t size) {
+  const struct hl_runtime* runtime = hl__runtime();
+  uintptr_t first = ((uintptr_t)address + HL__PAGE - 1) & ~(uintptr_t)(HL__PAGE - 1);
+  uintptr_t end = ((uintptr_t)address + size) & ~(uintptr_t)(HL__PAGE - 1);
+  if (runtime->abi_version >= 2 && first - runtime->base < runtime->size && first < end)
+    runtime->cold((const void*)first, end - first);
 }
 /* The contents are no longer needed: the pages that lie wholly in the range are given up, local or far, and nothing
  * is written back. Reading before the next write gives either what was there or zeros. 0, or an errno. */

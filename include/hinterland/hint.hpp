@@ -46,6 +46,9 @@ template <typename Place = decltype([] {})>
   hint<Place>(address, {.mut = true, .seq = true});
 }
 
+inline void prefetch(const volatile void* address, std::size_t size) noexcept { hl_prefetch(address, size); }
+inline void cold(const volatile void* address, std::size_t size) noexcept { hl_cold(address, size); }
+
 // Keeps the pages of a range while it lives: hl_pin and hl_unpin. Throws std::system_error where hl_pin refuses.
 class pinned {
  public:

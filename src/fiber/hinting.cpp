@@ -46,7 +46,8 @@ void end_hinting() {
 }
 
 bool hint_begin(const HintCall& hint) {
-  return hl_parking.begin(hint.address, hint.size, hint.read_ahead, hint.flags) != 0;
+  bool on_their_way = hl_parking.begin(hint.address, hint.size, hint.read_ahead, hint.flags) != 0;
+  return on_their_way && (hint.flags & HL_HINT_NO_WAIT) == 0;
 }
 
 bool hint_is_on_its_way(const HintCall& hint) { return hl_parking.on_its_way(hint.address, hint.size) != 0; }

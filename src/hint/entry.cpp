@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/inside.hpp"
+#include "hint/regions.hpp"
 #include "hinterland/hint.h"
 #include "paging/pager.hpp"
 
@@ -25,12 +26,16 @@ int with_pager(int otherwise, Body&& body) {
 
 void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
   with_pager(0, [&](Pager& pager) {
-    pager.hint({.address = reinterpret_cast<std::uintptr_t>(address),
+    Hint wanted{.address = reinterpret_cast<std::uintptr_t>(address),
                 .size = size,
                 .read_ahead = read_ahead,
                 .read_ahead_limited = (flags & HL_HINT_SEQUENTIAL) != 0,
                 .write = (flags & HL_HINT_WRITE) != 0,
-                .priority = static_cast<std::uint8_t>(flags >> HL_HINT_PRIORITY_SHIFT & 15)});
+                .priority = static_cast<std::uint8_t>(flags >> HL_HINT_PRIORITY_SHIFT & 15)};
+    if ((flags & HL_HINT_NO_WAIT) != 0)
+      pager.begin_hint(wanted);
+    else
+      pager.hint(wanted);
     return 0;
   });
 }
@@ -49,13 +54,20 @@ int discard(void* address, std::size_t size) {
                     [&](Pager& pager) { return pager.discard(reinterpret_cast<std::uintptr_t>(address), size); });
 }
 
+void cold(const void* address, std::size_t size) {
+  with_pager(0, [&](Pager& pager) {
+    pager.cold(reinterpret_cast<std::uintptr_t>(address), size);
+    return 0;
+  });
+}
+
 }  // namespace
 
 }  // namespace hinterland::hint
 
 // C linkage: hint.h declares it.
 __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
-    .abi_version = 1,
+    .abi_version = 2,
     .reserved = 0,
     .base = 0,
     .size = 0,
@@ -64,6 +76,10 @@ __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = 
     .pin = hinterland::hint::pin,
     .unpin = hinterland::hint::unpin,
     .discard = hinterland::hint::discard,
+    .cold = hinterland::hint::cold,
+    .region_create = hinterland::hint::create_region,
+    .region_destroy = hinterland::hint::destroy_region,
+    .region_error = hinterland::hint::region_error,
 };
 
 void hinterland::hint::begin() {

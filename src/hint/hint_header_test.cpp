@@ -27,10 +27,15 @@ void write_down(const void* address, std::size_t size, std::int32_t read_ahead, 
   g_asked.push_back({reinterpret_cast<std::uintptr_t>(address) - kBase, size, read_ahead, flags});
 }
 
+void cold_written_down(const void* address, std::size_t size) {
+  g_asked.push_back({reinterpret_cast<std::uintptr_t>(address) - kBase, size, 0, 0xC01D});
+}
+
 }  // namespace
 
 // Where the library's would be.
-struct hl_runtime hl_runtime = {1, 0, 0, 0, nullptr, write_down, nullptr, nullptr, nullptr};
+struct hl_runtime hl_runtime = {
+    2, 0, 0, 0, nullptr, write_down, nullptr, nullptr, nullptr, cold_written_down, nullptr, nullptr, nullptr};
 
 namespace {
 
@@ -52,6 +57,24 @@ TEST_F(HintHeader, AsksForAMissingPage) {
   hl_read(at(3, 5));
   hl_write(at(4));
   EXPECT_EQ(g_asked, (std::vector<Asked>{{3 * kPage + 5, 1, 0, 0}, {4 * kPage, 1, 0, HL_HINT_WRITE}}));
+}
+
+TEST_F(HintHeader, PrefetchAsksNotToWait) {
+  g_map[3] = HL_THERE;
+  hl_prefetch(at(3), 8);
+  hl_prefetch(at(4), 8);
+  hl::prefetch(at(3, 4095), 2);
+  EXPECT_EQ(g_asked,
+            (std::vector<Asked>{{4 * kPage, 8, 0, HL_HINT_NO_WAIT}, {3 * kPage + 4095, 2, 0, HL_HINT_NO_WAIT}}));
+}
+
+TEST_F(HintHeader, ColdNamesWholePagesOnly) {
+  hl_cold(at(3, 1), 2 * kPage);
+  hl_cold(at(3, 1), kPage);
+  hl_cold(nullptr, ~std::size_t{0});
+  hl_cold(at(kPages), kPage);
+  hl::cold(at(5), kPage);
+  EXPECT_EQ(g_asked, (std::vector<Asked>{{4 * kPage, kPage, 0, 0xC01D}, {5 * kPage, kPage, 0, 0xC01D}}));
 }
 
 TEST_F(HintHeader, DoesNotAskForAPageThatIsThere) {

@@ -91,6 +91,9 @@ struct Core {
   Mutex loss_mutex;                           // who finds it held waits: the program may die of what comes next
   bool loss_reported = false;                 // guarded by loss_mutex
 
+  // At most so many pages are read ahead of this one.
+  std::uint32_t read_ahead_max(PageIndex page) const { return policy.read_ahead_max(page, read_ahead_pages_max); }
+
   std::uintptr_t address_of(PageIndex page) const { return window.address_of(page); }
   void* memory_of(PageIndex page) const { return reinterpret_cast<void*>(window.address_of(page)); }
 

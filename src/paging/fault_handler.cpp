@@ -260,6 +260,7 @@ bool FaultHandler::expects_write(PageIndex page, PageWord word) {
 PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState state) {
   // Under a small budget a run must not push out what it brings.
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
+  most = std::min(most, core_.read_ahead_max(page) + 1);
   std::uint32_t first = page.value, end = page.value + 1;
   auto take = [&](std::uint32_t neighbour) {
     if (core_.pages[{neighbour}].load().state() != state) return false;

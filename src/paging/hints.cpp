@@ -16,7 +16,7 @@ namespace {
 // Signal handlers' stacks may be as small as 8 KiB, and making room takes more.
 bool on_signal_stack() {
   stack_t now{};
-  return sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_ONSTACK) != 0;
+  return signal_handlers::possible() && sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_ONSTACK) != 0;
 }
 
 std::uint32_t at_most(std::uint64_t pages, std::uint64_t most) {
@@ -28,11 +28,12 @@ std::uint32_t at_most(std::uint64_t pages, std::uint64_t most) {
 void Hints::serve(const Hint& hint, Evictor& direct) {
   Wanted wanted = pages_of(hint);
   if (wanted.now.count == 0) return;
-  core_.hint_map.activate();
+  listen();
   count(Counter::hint_calls);
   if (all_there(wanted) || on_signal_stack()) return;
-  Undisturbed undisturbed;
+  Undisturbed undisturbed(Undisturbed::Signals::blocked_where_handled);
   Lane& lane = take_lane();
+  undisturbed.make_sure();
   start(lane, wanted, direct);
   lane.finish(wanted.now);
   leave(lane);
@@ -42,14 +43,22 @@ void Hints::serve(const Hint& hint, Evictor& direct) {
 bool Hints::begin(const Hint& hint, Evictor& direct) {
   Wanted wanted = pages_of(hint);
   if (wanted.now.count == 0) return false;
-  core_.hint_map.activate();
+  listen();
   count(Counter::hint_calls);
   if (all_there(wanted) || on_signal_stack()) return false;
-  Undisturbed undisturbed;
+  Undisturbed undisturbed(Undisturbed::Signals::blocked_where_handled);
   Lane& lane = take_lane();
+  undisturbed.make_sure();
   start(lane, wanted, direct);
   leave(lane);
   return is_on_its_way(wanted.now);
+}
+
+// From the program's first hint on.
+void Hints::listen() {
+  if (core_.hint_map.active()) return;
+  signal_handlers::look();
+  core_.hint_map.activate();
 }
 
 bool Hints::is_on_its_way(const Hint& hint) const { return is_on_its_way(pages_of(hint).now); }
@@ -78,7 +87,7 @@ Hints::Wanted Hints::pages_of(const Hint& hint) const {
   auto room = std::min<std::uint64_t>(most - wanted.now.count, std::max<std::uint64_t>(most / 4, 1));
   // With the page itself one run: one request, one mapping call.
   if (hint.read_ahead_limited)
-    room = std::min<std::uint64_t>(room, std::max(core_.read_ahead_pages_max, wanted.now.count) - wanted.now.count);
+    room = std::min<std::uint64_t>(room, std::max(core_.read_ahead_max(first), wanted.now.count) - wanted.now.count);
   std::uint64_t ahead = at_most(static_cast<std::uint64_t>(std::abs(std::int64_t{hint.read_ahead})), room);
   if (hint.read_ahead > 0) {
     wanted.all.count += at_most(ahead, window.pages() - wanted.now.end().value);
@@ -143,7 +152,17 @@ bool Hints::open(Lane& lane) {
 void Hints::start(Lane& lane, const Wanted& wanted, Evictor& direct) {
   if (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0) lane.fetcher->progress();
   for (std::uint32_t at = 0; at < wanted.all.count;) at += bring_one_run(lane, wanted, wanted.all.first + at, direct);
-  if (core_.budget.should_start()) core_.budget.wake_reclaimer();
+  if (core_.budget.should_start()) keep_room(direct);
+}
+
+// As the fault handler's keep_room(): pages that are flushed one by one leave from the CPU that uses them, which is
+// this one. Not where another thread is at it.
+void Hints::keep_room(Evictor& direct) {
+  bool here = core_.flush_share.high() && core_.device->info().synchronous && direct.mutex().try_lock();
+  if (here) direct.mutex().unlock();
+  std::size_t freed = here ? direct.reclaim(kPagesTakenHere) : 0;
+  count(Counter::reclaim_direct_pages, freed);
+  if (freed == 0) core_.budget.wake_reclaimer();
 }
 
 void Hints::Lane::finish(PageRun run) {

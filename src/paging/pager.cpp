@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
+#include "base/signal_handlers.hpp"
 #include "paging/pager_impl.hpp"
 
 namespace hinterland {
@@ -180,6 +181,7 @@ Status Pager::Impl::take_over_locked() {
   });
   if (error != 0) return std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
   if (Status status = start_paging_threads(); !status) return status;
+  signal_handlers::set_settle([] { g_pager->impl_->settle_hints(); });
   core.managed.store(true);
   set_gauge(Gauge::managed, 1);
   core.budget.wake_reclaimer();

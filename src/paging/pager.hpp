@@ -40,6 +40,13 @@ struct Hint {
   std::uint8_t priority = 0;  // to the policy: 0 (keep) to 15 (evict soon)
 };
 
+// A region that the program created (include/hinterland/region.h).
+struct RegionOptions {
+  const hl_policy_ops* policy = nullptr;  // nullptr: the process's; must outlive the process
+  std::uint64_t share_bytes = 0;          // of the budget: within it pages leave last, beyond it first
+  std::int32_t read_ahead_pages = -1;     // below zero: the process's setting
+};
+
 class Pager {
  public:
   struct Impl;  // the parts, private to this room (pager_impl.hpp)
@@ -92,6 +99,14 @@ class Pager {
   int lock_all(int flags);
   int unlock_all();
 
+  // --- regions ------------------------------------------------------------------------------------------------
+  // Fresh memory, zeros, with a pool of its own. Address, or -ENOMEM, -EDQUOT (all shares together would be more than
+  // half of the budget), -ENOSPC (too many regions), -EINVAL (a policy for another interface). Rounded up to 64 KiB.
+  std::intptr_t create_region(std::size_t length, const RegionOptions& options, int* pool);
+  // With what create_region() was given and gave. Its pages are gone, local and far; who waits for one gets SIGSEGV,
+  // as with munmap.
+  int destroy_region(std::uintptr_t address, std::size_t length, const RegionOptions& options, int pool);
+
   // --- heap extents -------------------------------------------------------------------------------------------
   // The contents are no longer needed. Local pages stay where they are until memory is short, and then go without
   // being written; far pages are given back at once. Until commit() the contents are undefined.
@@ -120,6 +135,8 @@ class Pager {
   // Gives up the pages that lie wholly in the range, without writing them back: they read as zeros. Before paging has
   // begun nothing happens. 0 or an errno.
   int discard(std::uintptr_t address, std::size_t length);
+  // The resident pages of the range are among the next to leave; a thousand of them are remembered.
+  void cold(std::uintptr_t address, std::size_t length);
   // A byte a page of the window: bit 0 there, bit 1 writable without a fault (hint_map.hpp). Never moves.
   const std::atomic<std::uint8_t>* hint_map() const;
 

@@ -72,6 +72,13 @@ bool Pager::Impl::hears_hints() const {
          !core.window.contains(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()), 1);
 }
 
+void Pager::Impl::settle_hints() {
+  if (copy_mark.is_copy()) return;  // the lanes are the parent's, and nobody here uses them
+  Undisturbed undisturbed;
+  hints.pause();
+  hints.resume();
+}
+
 int Pager::pin(std::uintptr_t address, std::size_t length) {
   Impl& parts = *impl_;
   parts.refuse_copies();
@@ -114,6 +121,21 @@ int Pager::discard(std::uintptr_t address, std::size_t length) {
   if (end <= start) return 0;
   Undisturbed undisturbed;
   return -advise(start, end - start, MADV_DONTNEED);
+}
+
+void Pager::cold(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  if (!impl_->hears_hints()) return;
+  PinRange range = pages_in_window(core, address, length);
+  Undisturbed undisturbed;
+  for (std::uint32_t i = 0; i < std::min<std::uint32_t>(range.count, PolicyHost::kColdMax); ++i) {
+    PageIndex page = range.first + i;
+    PageWord word = core.pages[page].load();
+    if (word.busy() || word.state() != PageState::resident || !core.pages[page].try_lock(&word)) continue;
+    bool may_leave = word.state() == PageState::resident && !core.marks.is_held(page) && !core.pinned.contains(page);
+    if (may_leave) core.policy.cold(page);
+    core.unlock(page, word);
+  }
 }
 
 const std::atomic<std::uint8_t>* Pager::hint_map() const { return impl_->core.hint_map.bytes(); }

@@ -108,7 +108,10 @@ struct Pager::Impl {
 
   // --- pager_hints.cpp
   bool hears_hints() const;                   // on this thread
+  void settle_hints();                        // returns when all hints that were under way are done
   std::atomic<std::int64_t> pages_pinned{0};  // by hints; a page pinned twice counts twice
+
+  std::uint64_t shares_bytes = 0;  // of all regions that were created; guarded by map_mutex
 
   // --- pager_fork.cpp
   // Ends the process if it is a copy that was made behind our back, with a message.

@@ -84,6 +84,7 @@ class Worker {
     wanted.size = below(2) == 0 ? 8 : bytes_of_pages(below(64));
     wanted.read_ahead = below(4) == 0 ? static_cast<std::int32_t>(below(64)) - 32 : 0;
     wanted.write = below(2) == 0;
+    if (below(8) == 0) return pager_.cold(wanted.address, wanted.size);
     below(2) == 0 ? pager_.hint(wanted) : static_cast<void>(pager_.begin_hint(wanted));
   }
   void access() {

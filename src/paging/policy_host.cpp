@@ -1,25 +1,119 @@
 #include "paging/policy_host.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "paging/reservation.hpp"
 
 namespace hinterland {
+namespace {
+
+void* new_state(const hl_policy_ops* policy, const PageTable& pages) {
+  hl_policy_env environment{HL_POLICY_ABI_VERSION, pages.dense_count(),
+                            [](std::uint64_t bytes) { return reserve_zeroed(bytes); }};
+  return policy->create(&environment);
+}
+
+}  // namespace
 
 Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages) {
   if (policy->abi_version != HL_POLICY_ABI_VERSION)
     return std::unexpected(Error::make(0, "policy %s was built for policy interface %u, this is %u", policy->name,
                                        policy->abi_version, HL_POLICY_ABI_VERSION)
                                .remedy("build it again with this version's hinterland/policy.h"));
-  hl_policy_env environment{HL_POLICY_ABI_VERSION, pages.dense_count(),
-                            [](std::uint64_t bytes) { return reserve_zeroed(bytes); }};
   pages_ = &pages;
-  ops_ = policy;
-  state_ = policy->create(&environment);
-  if (state_ == nullptr)
+  pool_of_group_ =
+      static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.dense_count() / PageTable::kGroupPages + 1));
+  Pool& own = pools_[0];
+  own.ops = policy;
+  own.state = new_state(policy, pages);
+  own.open = true;
+  if (own.state == nullptr || pool_of_group_ == nullptr)
     return std::unexpected(Error::make(ENOMEM, "policy %s cannot start", policy->name)
                                .remedy("use a smaller --window, or raise ulimit -v"));
   return {};
+}
+
+void PolicyHost::cold(PageIndex page) {
+  LockGuard guard(mutex_);
+  std::span known(cold_.data(), cold_count_);
+  if (cold_count_ == kColdMax || std::ranges::find(known, page) != known.end()) return;
+  Pool& pool = pools_[pool_of(page)];
+  pool.ops->departed(pool.state, pages_->dense_of(page), 1);
+  cold_[cold_count_++] = page;
+}
+
+void PolicyHost::forget_cold(PageIndex first, std::uint32_t count) {
+  auto end = std::remove_if(cold_.begin(), cold_.begin() + static_cast<std::ptrdiff_t>(cold_count_),
+                            [=](PageIndex page) { return first <= page && page < first + count; });
+  cold_count_ = static_cast<std::size_t>(end - cold_.begin());
+}
+
+// The oldest first.
+std::size_t PolicyHost::take_cold(std::span<hl_page> out) {
+  std::size_t taken = std::min(out.size(), cold_count_);
+  for (std::size_t i = 0; i < taken; ++i) out[i] = cold_[i].value;
+  std::move(cold_.begin() + static_cast<std::ptrdiff_t>(taken),
+            cold_.begin() + static_cast<std::ptrdiff_t>(cold_count_), cold_.begin());
+  cold_count_ -= taken;
+  return taken;
+}
+
+std::size_t PolicyHost::ask(Pool& pool, std::span<hl_page> out) {
+  if (out.empty()) return 0;
+  std::size_t chosen = pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
+  for (hl_page& page : out.first(chosen)) page = pages_->page_of(page).value;
+  return chosen;
+}
+
+std::size_t PolicyHost::choose_victims(std::span<hl_page> out) {
+  LockGuard guard(mutex_);
+  std::size_t chosen = cold_count_ != 0 ? take_cold(out) : 0;
+  for (Pool& pool : std::span(pools_).subspan(1)) {
+    if (!pool.open) continue;
+    std::uint64_t held = pool.ops->size(pool.state);
+    std::uint64_t excess = held > pool.share_pages ? held - pool.share_pages : 0;
+    chosen += ask(pool, out.subspan(chosen, std::min<std::size_t>(excess, out.size() - chosen)));
+  }
+  for (Pool& pool : pools_)
+    if (pool.open && chosen < out.size()) chosen += ask(pool, out.subspan(chosen));
+  return chosen;
+}
+
+std::uint64_t PolicyHost::size() {
+  LockGuard guard(mutex_);
+  std::uint64_t sum = cold_count_;
+  for (Pool& pool : pools_)
+    if (pool.state != nullptr) sum += pool.ops->size(pool.state);
+  return sum;
+}
+
+int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages) {
+  if (policy == nullptr) policy = pools_[0].ops;
+  if (policy->abi_version != HL_POLICY_ABI_VERSION) return -EINVAL;
+  LockGuard guard(mutex_);
+  auto usable = [policy](const Pool& pool) { return !pool.open && (pool.ops == policy || pool.ops == nullptr); };
+  // One that was used before, if there is one: it has its arrays.
+  auto found = std::ranges::find_if(pools_, [&](const Pool& pool) { return usable(pool) && pool.ops == policy; });
+  if (found == pools_.end()) found = std::ranges::find_if(pools_, usable);
+  if (found == pools_.end()) return -ENOSPC;
+  if (found->state == nullptr) found->state = new_state(policy, *pages_);
+  if (found->state == nullptr) return -ENOMEM;
+  found->ops = policy;
+  found->share_pages = share_pages;
+  found->read_ahead_pages.store(read_ahead_pages, std::memory_order_relaxed);
+  found->open = true;
+  return static_cast<int>(found - pools_.begin());
+}
+
+void PolicyHost::close_pool(int pool) {
+  LockGuard guard(mutex_);
+  pools_[static_cast<std::size_t>(pool)].open = false;
+}
+
+void PolicyHost::assign(PageRun run, int pool) {
+  for (std::uint32_t at = run.first.value; at < run.end().value; at += PageTable::kGroupPages)
+    pool_of_group_[at / PageTable::kGroupPages].store(static_cast<std::uint8_t>(pool), std::memory_order_relaxed);
 }
 
 }  // namespace hinterland

@@ -1,7 +1,13 @@
-// Calls the policy, one call at a time, and gives it the memory it asks for. A policy knows pages by their dense
+// Calls the policies, one call at a time, and gives them the memory they ask for. A policy knows pages by their dense
 // numbers (page_table.hpp), so that its arrays stay small where memory is touched sparsely.
+//
+// There is a pool of pages for the process, and one for each region that wants to be told apart (include/hinterland/
+// region.h): a policy's own lists, and a share of the budget. Where pages must leave, those come first that the
+// program called cold, then those of pools beyond their share, then the process's, and pools within their share last.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -15,49 +21,82 @@ namespace hinterland {
 
 class PolicyHost {
  public:
+  static constexpr std::size_t kPoolsMax = 32;   // with the process's own; each may ask for arrays over the window
+  static constexpr std::size_t kColdMax = 1024;  // looked through when memory is freed
+
   // Borrows the table for the life of the process.
   Status create(const hl_policy_ops* policy, const PageTable& pages);
 
   void arrived(PageIndex first, std::uint32_t count, hl_arrival why, std::uint8_t priority = 0) {
     LockGuard guard(mutex_);
-    for_each_run(first, count,
-                 [&](hl_page page, std::uint32_t length) { ops_->arrived(state_, page, length, why, priority); });
+    for_each_run(first, count, [&](Pool& pool, hl_page page, std::uint32_t length) {
+      pool.ops->arrived(pool.state, page, length, why, priority);
+    });
   }
   void departed(PageIndex first, std::uint32_t count) {
     LockGuard guard(mutex_);
-    for_each_run(first, count, [&](hl_page page, std::uint32_t length) { ops_->departed(state_, page, length); });
+    if (cold_count_ != 0) forget_cold(first, count);
+    for_each_run(first, count, [&](Pool& pool, hl_page page, std::uint32_t length) {
+      pool.ops->departed(pool.state, page, length);
+    });
   }
+  // A resident page, whose busy bit is held, that the program will not want soon: among the next victims. There is
+  // room for so many; of more, nothing is noted.
+  void cold(PageIndex page);
   // Fills `out` with indexes into the window; returns how many.
-  std::size_t choose_victims(std::span<hl_page> out) {
-    LockGuard guard(mutex_);
-    std::size_t chosen = ops_->choose_victims(state_, out.data(), static_cast<std::uint32_t>(out.size()));
-    for (hl_page& page : out.first(chosen)) page = pages_->page_of(page).value;
-    return chosen;
+  std::size_t choose_victims(std::span<hl_page> out);
+  std::uint64_t size();
+  const char* name() const { return pools_[0].ops->name; }
+
+  // A pool for pages to come, or -EINVAL (a policy for another interface), -ENOMEM, -ENOSPC (kPoolsMax). `policy`:
+  // nullptr for the process's.
+  int open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages);
+  // Its pages are gone, and its addresses assigned to pool 0.
+  void close_pool(int pool);
+  // From now on these pages belong to the pool. Whole groups (PageTable::kGroupPages), none of them resident.
+  void assign(PageRun run, int pool);
+  // At most so many pages are read ahead of this one.
+  std::uint32_t read_ahead_max(PageIndex page, std::uint32_t otherwise) const {
+    std::int32_t own = pools_[pool_of(page)].read_ahead_pages.load(std::memory_order_relaxed);
+    return own < 0 ? otherwise : static_cast<std::uint32_t>(own);
   }
-  std::uint64_t size() {
-    LockGuard guard(mutex_);
-    return ops_->size(state_);
-  }
-  const char* name() const { return ops_->name; }
-  // Held across fork(2), so that the child finds the policy's lists whole.
+
+  // Held across fork(2), so that the child finds the policies' lists whole.
   Mutex& mutex() { return mutex_; }
 
  private:
+  struct Pool {
+    const hl_policy_ops* ops = nullptr;
+    void* state = nullptr;  // kept for the next pool of this policy: what a policy took it cannot give back
+    std::uint64_t share_pages = 0;
+    std::atomic<std::int32_t> read_ahead_pages{-1};  // below zero: the process's setting
+    bool open = false;
+  };
+
+  // relaxed: set before the addresses are given to the program
+  std::uint8_t pool_of(PageIndex page) const {
+    return pool_of_group_[page.value / PageTable::kGroupPages].load(std::memory_order_relaxed);
+  }
   // The pages in use of [first, first + count), by group: there their dense numbers follow each other.
   template <typename Visit>
   void for_each_run(PageIndex first, std::uint32_t count, Visit&& visit) {
     for (std::uint32_t at = first.value, end = first.value + count; at < end;) {
       std::uint32_t left_in_group = PageTable::kGroupPages - at % PageTable::kGroupPages;
       std::uint32_t length = end - at < left_in_group ? end - at : left_in_group;
-      if (pages_->is_used({at})) visit(pages_->dense_of({at}), length);
+      if (pages_->is_used({at})) visit(pools_[pool_of({at})], pages_->dense_of({at}), length);
       at += length;
     }
   }
+  void forget_cold(PageIndex first, std::uint32_t count);
+  std::size_t take_cold(std::span<hl_page> out);
+  std::size_t ask(Pool& pool, std::span<hl_page> out);
 
   Mutex mutex_;
   const PageTable* pages_ = nullptr;
-  const hl_policy_ops* ops_ = nullptr;
-  void* state_ = nullptr;  // guarded by mutex_
+  std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
+  std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
+  std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists
+  std::size_t cold_count_ = 0;
 };
 
 }  // namespace hinterland

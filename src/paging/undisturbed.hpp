@@ -1,6 +1,10 @@
 // A program's thread that holds what others may wait for: no signal handler runs on it meanwhile, which could wait
 // for the same or leave by siglongjmp, it is not cancelled, and its allocations are local.
 //
+// Where the program has no handlers, signals need not be blocked: that is cheaper by two system calls, and for what
+// is done often. Then whoever installs the first handler waits for all lanes of hints (signal_handlers.hpp), and so
+// what is undisturbed must hold one of them, and ask again once it does: make_sure().
+//
 // By a system call: libc's pthread_sigmask leaves out the signals that it keeps for itself. Faults of the program's
 // own under our hands must meet their handlers. (preload/uninterrupted.hpp does the same for the interposers.)
 #pragma once
@@ -13,31 +17,39 @@
 #include <cstdint>
 
 #include "base/inside.hpp"
+#include "base/signal_handlers.hpp"
 
 namespace hinterland {
 
 class Undisturbed {
  public:
-  Undisturbed() {
+  enum class Signals : std::uint8_t { blocked, blocked_where_handled };
+  explicit Undisturbed(Signals signals = Signals::blocked) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_);
-    std::uint64_t all = kAllButFaults;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &signals_, sizeof all);
+    if (signals == Signals::blocked || signal_handlers::possible()) block();
     ++t_inside_runtime;
   }
   ~Undisturbed() {
     --t_inside_runtime;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &signals_, nullptr, sizeof signals_);
+    if (blocked_) syscall(SYS_rt_sigprocmask, SIG_SETMASK, &signals_, nullptr, sizeof signals_);
     pthread_setcancelstate(cancellation_, nullptr);
+  }
+  // With the lane in hand.
+  void make_sure() {
+    if (!blocked_ && signal_handlers::possible()) block();
   }
   Undisturbed(const Undisturbed&) = delete;
   Undisturbed& operator=(const Undisturbed&) = delete;
 
  private:
-  static constexpr std::uint64_t kFirst = 1;
-  static constexpr std::uint64_t kAllButFaults =
-      ~(kFirst << (SIGSEGV - 1) | kFirst << (SIGBUS - 1) | kFirst << (SIGILL - 1) | kFirst << (SIGFPE - 1) |
-        kFirst << (SIGTRAP - 1) | kFirst << (SIGSYS - 1));
+  void block() {
+    std::uint64_t all = ~signal_handlers::kFaults;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &signals_, sizeof all);
+    blocked_ = true;
+  }
+
   std::uint64_t signals_ = 0;
+  bool blocked_ = false;
   int cancellation_ = PTHREAD_CANCEL_ENABLE;
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "base/signal_handlers.hpp"
 #include "base/stats.hpp"
 #include "preload/crash.hpp"
 #include "preload/ending.hpp"
@@ -58,6 +59,7 @@ void begin(const char* program) {
     return;
   }
   InsideRuntime inside;
+  signal_handlers::promise_to_expect();
   loader_range::find();
   libc_after_fork::prepare();
   Status started = start_runtime(program);

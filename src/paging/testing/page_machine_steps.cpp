@@ -93,6 +93,7 @@ void PageMachine::step_hint() {
   wanted.read_ahead_limited = below(2) == 0;
   wanted.write = below(2) == 0;
   wanted.priority = static_cast<std::uint8_t>(below(16));
+  if (below(8) == 0) return pager_->cold(wanted.address, wanted.size);
   below(2) == 0 ? hint(wanted) : begin_hint(wanted);
 }
 

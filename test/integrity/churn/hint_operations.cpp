@@ -22,7 +22,7 @@ void Worker::hint() {
   std::size_t size = random_.one_in(16) ? random_.next() : random_.below(std::size_t{1} << (1 + random_.below(20)));
   auto ahead = random_.one_in(2) ? static_cast<std::int32_t>(random_.below(256)) - 128 : 0;
   errno = EXDEV;
-  switch (random_.below(8)) {
+  switch (random_.below(12)) {
     case 0:
       hl::seq_read(address);
       break;
@@ -40,6 +40,13 @@ void Worker::hint() {
       break;
     case 5:
       hl::write(address);
+      break;
+    case 6:
+    case 7:
+      hl::prefetch(address, size);  // and nobody waits for it
+      break;
+    case 8:
+      hl::cold(address, size);
       break;
     default:
       hl::hint(address, {.mut = random_.one_in(2), .size = size, .rdahead = ahead});

@@ -1,0 +1,92 @@
+// hints: what a hint costs where the page is there, and what a hinted page costs where it is not. Run it under
+// `hinterland run`; under Linux swap the same program pages without hints. bench/hints/run compares.
+#include "hints/figures.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+using namespace hints_bench;
+
+#ifdef NDEBUG
+constexpr bool kDebugBuild = false;
+#else
+constexpr bool kDebugBuild = true;
+#endif
+
+void declare(CLI::App& app, Work& work) {
+  std::vector<std::string> names;
+  std::string about = "one of:";
+  for (const Figure& known : figures()) {
+    names.emplace_back(known.name);
+    about += std::string("\n") + known.name + ": " + known.about + " (" + known.unit + ")";
+  }
+  app.add_option("figure", work.figure, about)->required()->check(CLI::IsMember(names));
+  app.add_option("--size", work.size_bytes, "what is paged, of all threads together")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("1G");
+  app.add_option("--threads", work.threads, "each on its own part")->check(CLI::Range(1, 1024))->default_str("1");
+  app.add_option("--read-ahead", work.read_ahead, "pages, of the sequential figures; else as the runtime chooses")
+      ->check(CLI::Range(0, 1024));
+  app.add_flag("!--no-hints", work.hints, "the same without hints, by faults");
+  app.add_option("--repeat", work.repeat, "repetitions")->check(CLI::Range(1, 1000))->default_str("5");
+  app.add_option("--seconds", work.seconds, "length of one repetition")
+      ->check(CLI::Range(0.0001, 3600.0))
+      ->default_str("0.3");
+}
+
+const char* unit_of(const std::string& name) {
+  for (const Figure& known : figures())
+    if (name == known.name) return known.unit;
+  return "";
+}
+
+void print(const Work& work, const Measured& measured) {
+  nlohmann::ordered_json document{
+      {"schema_version", 1},
+      {"program", "hints"},
+      {"figure", work.figure},
+      {"unit", unit_of(work.figure)},
+      {"size_bytes", work.size_bytes},
+      {"threads", work.threads},
+      {"read_ahead", work.read_ahead < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(work.read_ahead)},
+      {"hints", work.hints},
+      {"heard", measured.with_runtime},
+      {"accesses", measured.accesses},
+      {"pages_in", measured.pages_in},
+      {"values", measured.values},
+      {"cpu_values", measured.cpu_values},
+  };
+  std::puts(document.dump(1).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures hints, and prints as JSON what one costs", "hints");
+  Work work;
+  work.size_bytes = std::size_t{1} << 30;
+  declare(app, work);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (work.size_bytes == 0 || work.size_bytes % (std::size_t{4096} * work.threads) != 0) {
+    std::fprintf(stderr, "hints: --size must be a multiple of 4 KiB for each thread\n");
+    return 2;
+  }
+  if (kDebugBuild) {
+    std::fprintf(stderr, "hints: this is a debug build, and its figures mean nothing. Build with: make\n");
+    return 2;
+  }
+  try {
+    print(work, measure(work));
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "hints: %s\n", failure.what());
+    return 1;
+  }
+  return 0;
+}

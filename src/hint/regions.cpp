@@ -1,0 +1,104 @@
+#include "hint/regions.hpp"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "base/inside.hpp"
+#include "base/mutex.hpp"
+#include "hinterland/region.h"
+#include "kernel/probe.hpp"
+#include "policy/policies.hpp"
+
+namespace hinterland::hint {
+namespace {
+
+constexpr std::size_t kUnit = 64 * kKiB;
+
+Mutex g_error_mutex;
+std::array<char, 512> g_error;  // guarded by g_error_mutex; read by who just failed
+
+// The runtime's field of a region: what destroy_region() needs to know. 0: ordinary memory.
+constexpr std::uint64_t kFar = 1, kPoolShift = 8, kShareShift = 16;  // the share in pages above
+std::uint64_t inside_of(int pool, std::uint64_t share_bytes) {
+  return kFar | static_cast<std::uint64_t>(pool) << kPoolShift | (share_bytes >> kPageShift) << kShareShift;
+}
+
+int fail(int error, const char* what, const char* remedy) {
+  LockGuard guard(g_error_mutex);
+  std::snprintf(g_error.data(), g_error.size(), "%s%s%s", what, remedy[0] != '\0' ? "; " : "", remedy);
+  return error;
+}
+// Settings and URLs that are wrong have no errno, and a refusal has none either.
+int fail(const Error& error) {
+  int code = error.code() != 0 ? error.code() : faults_permitted() ? EINVAL : EPERM;
+  return fail(code, error.what(), error.next_step());
+}
+
+int create_ordinary(hl_region* region, std::size_t size) {
+  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return fail(errno, "no memory for a region", "ask for less");
+  *region = {mapped, size, 0};
+  return 0;
+}
+
+int explain(int error) {
+  switch (error) {
+    case EDQUOT:
+      return fail(error, "the shares of all regions together would be more than half of the budget",
+                  "give a larger HINTERLAND_LOCAL (run --local), or smaller shares");
+    case ENOSPC:
+      return fail(error, "too many regions with a share, a read-ahead or a policy of their own",
+                  "destroy one, or create it without options");
+    case ENOMEM:
+      return fail(error, "no addresses or memory for a region", "ask for less, or give a larger HINTERLAND_WINDOW");
+    default:
+      return fail(error, "a region cannot be created", "");
+  }
+}
+
+int create_far(Pager& pager, hl_region* region, std::size_t size, const hl_region_options& options) {
+  RegionOptions wanted{.share_bytes = options.share, .read_ahead_pages = options.rdahead};
+  if (options.policy != nullptr && (wanted.policy = find_policy(options.policy)) == nullptr)
+    return fail(EINVAL, "a region names a policy that does not exist", "`hinterland run --help` lists them");
+  bool common = options.share == HL_SHARE_COMMON;
+  if (common) wanted.share_bytes = 0;
+  int pool = 0;
+  std::intptr_t placed = common && options.policy == nullptr && options.rdahead < 0
+                             ? pager.map(size, kUnit, PROT_READ | PROT_WRITE, MAP_NORESERVE)
+                             : pager.create_region(size, wanted, &pool);
+  if (placed < 0) return explain(static_cast<int>(-placed));
+  *region = {reinterpret_cast<void*>(placed), size, inside_of(pool, wanted.share_bytes)};
+  return 0;
+}
+
+}  // namespace
+
+int create_region(hl_region* region, std::size_t size, const hl_region_options* options) {
+  if (t_inside_runtime != 0) return EBUSY;
+  InsideRuntime inside;
+  *region = {nullptr, 0, 0};
+  if (size == 0 || size > ~std::size_t{0} - kUnit || options->rdahead < -1)
+    return fail(EINVAL, "a region of no bytes, of too many, or with a read-ahead below -1", "");
+  size = (size + kUnit - 1) / kUnit * kUnit;
+  Result<Pager*> pager = pager_for_regions();
+  if (!pager) return fail(pager.error());
+  return *pager == nullptr ? create_ordinary(region, size) : create_far(**pager, region, size, *options);
+}
+
+int destroy_region(hl_region* region) {
+  if (t_inside_runtime != 0) return EBUSY;
+  InsideRuntime inside;
+  if ((region->inside & kFar) == 0) return munmap(region->data, region->size) == 0 ? 0 : errno;
+  auto address = reinterpret_cast<std::uintptr_t>(region->data);
+  int pool = static_cast<int>(region->inside >> kPoolShift & 0xff);
+  RegionOptions had{.share_bytes = region->inside >> kShareShift << kPageShift};
+  Pager& pager = *Pager::current();
+  return -(pool == 0 ? pager.unmap(address, region->size) : pager.destroy_region(address, region->size, had, pool));
+}
+
+const char* region_error() { return g_error.data(); }
+
+}  // namespace hinterland::hint

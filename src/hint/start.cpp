@@ -1,0 +1,57 @@
+#include "hint/start.hpp"
+
+#include <array>
+#include <cstdio>
+#include <span>
+#include <string_view>
+
+#include "base/log.hpp"
+#include "base/settings.hpp"
+#include "base/stats.hpp"
+#include "base/suggest.hpp"
+#include "far/device.hpp"
+#include "kernel/kernel.hpp"
+#include "kernel/probe.hpp"
+#include "policy/policies.hpp"
+
+namespace hinterland::hint {
+namespace {
+
+Result<const hl_policy_ops*> policy_of(const Settings& settings) {
+  if (const hl_policy_ops* policy = find_policy(settings.policy.c_str()); policy != nullptr) return policy;
+  std::array<std::string_view, 8> names;
+  std::size_t count = 0;
+  for (const hl_policy_ops* known : policies()) names[count++] = known->name;
+  return std::unexpected(Error::make(0, "there is no policy %s", settings.policy.c_str())
+                             .remedy("%s", suggestion(settings.policy, std::span(names.data(), count)).c_str()));
+}
+
+}  // namespace
+
+Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)()) {
+  Result<Settings> settings = settings_from_environment();
+  if (!settings) return std::unexpected(settings.error());
+  log::set_level(static_cast<log::Level>(settings->verbosity + 1));
+  open_stat_page(program);  // without it there are no figures for others to see, and the program runs
+  Result<const hl_policy_ops*> policy = policy_of(*settings);
+  if (!policy) return std::unexpected(policy.error());
+  disable_kernel_features({settings->without_write_protect, settings->without_move, settings->without_poison,
+                           settings->without_vectored_discard});
+  Kernel& kernel = real_kernel();
+  if (Status opened = kernel.open(); !opened) return std::unexpected(opened.error());
+  auto device = far::open_device(settings->far_url, {settings->key_file, settings->timeout_ns});
+  if (!device) return std::unexpected(device.error());
+  std::snprintf(stat_page()->far_url, sizeof stat_page()->far_url, "%s", (*device)->info().url.c_str());
+  std::snprintf(stat_page()->policy, sizeof stat_page()->policy, "%s", (*policy)->name);
+  PagerOptions options;
+  options.budget_bytes = settings->local_bytes;
+  options.window_bytes = settings->window_bytes;
+  options.manage_at_once = take == Take::at_once || settings->take_over_at_start;
+  options.read_ahead_pages_max = settings->read_ahead_pages;
+  options.policy = *policy;
+  options.on_managed = on_managed;
+  options.take_by_move = settings->take != Settings::Take::protect;
+  return Pager::start(options, kernel, std::move(*device));
+}
+
+}  // namespace hinterland::hint

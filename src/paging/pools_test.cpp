@@ -1,0 +1,157 @@
+// Which pages leave first: cold ones, then those of regions beyond their share; and regions as such.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "paging/testing/page_machine.hpp"
+#include "paging/testing/policies.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+constexpr std::uint32_t kOther = 256;  // a page that the window gives to no region, because it gives the first free
+
+class Pools : public ::testing::Test {
+ protected:
+  void SetUp() override { machine_.parts().budget_bytes = bytes_of_pages(96); }
+  static MachineOptions options() {
+    MachineOptions options;
+    options.policy = &kFifoPolicy;
+    return options;
+  }
+  std::uint32_t resident(std::uint32_t first, std::uint32_t count) {
+    std::uint32_t found = 0;
+    for (std::uint32_t page = first; page < first + count; ++page)
+      found += machine_.core().pages[{page}].load().state() == PageState::resident;
+    return found;
+  }
+  // The next to leave, in order; they stay.
+  std::vector<hl_page> victims(std::size_t count) {
+    std::vector<hl_page> pages(count);
+    pages.resize(machine_.core().policy.choose_victims(pages));
+    for (hl_page page : pages) machine_.core().policy.arrived({page}, 1, HL_ARRIVAL_RETURNED);
+    return pages;
+  }
+  void touch(std::uint32_t first, std::uint32_t count) {
+    for (std::uint32_t page = first; page < first + count; ++page) {
+      machine_.touch(page, true);
+      machine_.kernel().store(machine_.address_of(page), &page, sizeof page);
+    }
+  }
+  // The first page of a region of so many pages.
+  std::uint32_t create(std::uint32_t pages, const RegionOptions& how, int* pool) {
+    std::intptr_t address = machine_.pager().create_region(bytes_of_pages(pages), how, pool);
+    EXPECT_GT(address, 0);
+    return machine_.core().window.index_of(static_cast<std::uintptr_t>(address)).value;
+  }
+  void expect_invariants() {
+    machine_.adopt_all();
+    EXPECT_EQ(machine_.check_invariants(0), "");
+  }
+
+  PageMachine machine_{options(), 1};
+};
+
+TEST_F(Pools, ColdPagesLeaveFirst) {
+  machine_.map(0, 64, kReadWrite);
+  for (std::uint32_t page = 0; page < 64; ++page) machine_.write(page);
+  machine_.pager().cold(machine_.address_of(40), bytes_of_pages(8));
+  machine_.pager().cold(machine_.address_of(40), bytes_of_pages(8));  // twice is once
+  EXPECT_EQ(machine_.core().policy.size(), 64);
+  EXPECT_EQ(victims(9), (std::vector<hl_page>{40, 41, 42, 43, 44, 45, 46, 47, 0}));
+  EXPECT_EQ(machine_.check_invariants(0), "");
+}
+
+TEST_F(Pools, ColdPagesMayBeFreedMeanwhile) {
+  machine_.map(0, 64, kReadWrite);
+  for (std::uint32_t page = 0; page < 64; ++page) machine_.write(page);
+  machine_.pager().cold(machine_.address_of(32), bytes_of_pages(16));
+  machine_.unmap(40, 8);
+  EXPECT_EQ(machine_.check_invariants(0), "");
+  machine_.pager().cold(0, ~std::size_t{0});
+  machine_.pager().cold(machine_.address_of(500), bytes_of_pages(100));
+  machine_.evict(56);
+  EXPECT_EQ(machine_.check_invariants(0), "");
+}
+
+TEST_F(Pools, BeyondItsShareARegionLeavesFirst) {
+  int pool = 0;
+  machine_.map(0, 32, kReadWrite);
+  for (std::uint32_t page = 0; page < 32; ++page) machine_.write(page);
+  std::uint32_t first = create(64, {.share_bytes = bytes_of_pages(8), .read_ahead_pages = 0}, &pool);
+  touch(first, 32);
+  std::vector<hl_page> leaving = victims(40);
+  for (std::uint32_t i = 0; i < 24; ++i) EXPECT_EQ(leaving[i], first + i);
+  for (std::uint32_t i = 24; i < 40; ++i) EXPECT_EQ(leaving[i], i - 24);
+  expect_invariants();
+}
+
+TEST_F(Pools, WithinItsShareARegionLeavesLast) {
+  int pool = 0;
+  std::uint32_t first = create(64, {.share_bytes = bytes_of_pages(32), .read_ahead_pages = 0}, &pool);
+  touch(first, 16);
+  machine_.map(kOther, 48, kReadWrite);
+  for (std::uint32_t page = kOther; page < kOther + 48; ++page) machine_.write(page);
+  std::vector<hl_page> leaving = victims(64);  // nobody else has anything left: I5 comes before shares
+  for (std::uint32_t i = 0; i < 48; ++i) EXPECT_EQ(leaving[i], kOther + i);
+  for (std::uint32_t i = 48; i < 64; ++i) EXPECT_EQ(leaving[i], first + i - 48);
+  machine_.evict(64);
+  EXPECT_EQ(resident(first, 16), 0);
+}
+
+TEST_F(Pools, SharesTogetherAreAtMostHalfOfTheBudget) {
+  int pool = 0;
+  RegionOptions third{.share_bytes = bytes_of_pages(32)};
+  std::uint32_t first = create(16, third, &pool);
+  int other = 0;
+  EXPECT_EQ(machine_.pager().create_region(kPageSize, third, &other), -EDQUOT);
+  EXPECT_EQ(machine_.pager().create_region(kPageSize, {.share_bytes = ~std::uint64_t{0}}, &other), -EDQUOT);
+  EXPECT_EQ(machine_.pager().destroy_region(machine_.address_of(first), bytes_of_pages(16), third, pool), 0);
+  create(16, third, &pool);
+}
+
+TEST_F(Pools, ADestroyedRegionLeavesNothing) {
+  RegionOptions how{.policy = &kSecondChancePolicy};
+  for (int round = 0; round < 100; ++round) {  // more than there are pools: they are used again
+    int pool = 0;
+    std::uint32_t first = create(64, how, &pool);
+    touch(first, 48);
+    machine_.evict(16);
+    ASSERT_EQ(machine_.pager().destroy_region(machine_.address_of(first), bytes_of_pages(64), how, pool), 0);
+    machine_.kernel().unmapped(machine_.address_of(first), bytes_of_pages(64));
+    ASSERT_EQ(machine_.core().policy.size(), 0);
+    ASSERT_EQ(machine_.core().space->pages_in_use(), 0);
+  }
+  expect_invariants();
+}
+
+TEST_F(Pools, ThereAreOnlySoMany) {
+  int pool = 0;
+  for (std::size_t i = 1; i < PolicyHost::kPoolsMax; ++i) create(16, {}, &pool);
+  EXPECT_EQ(machine_.pager().create_region(kPageSize, {}, &pool), -ENOSPC);
+  EXPECT_EQ(machine_.pager().create_region(~std::size_t{0}, {}, &pool), -ENOMEM);
+}
+
+TEST_F(Pools, ReadAheadOfARegionIsItsOwn) {
+  int none = 0, pool = 0;
+  std::uint32_t first = create(64, {.read_ahead_pages = 0}, &none);
+  std::uint32_t other = create(64, {}, &pool);
+  for (std::uint32_t start : {first, other}) {
+    touch(start, 64);
+    for (int round = 0; round < 100 && machine_.core().budget.local() > 0; ++round) machine_.evict(64);
+  }
+  auto ahead = [](std::uint64_t before) {
+    return stat_page()->counters[static_cast<std::size_t>(Counter::pages_read_ahead)].load() - before;
+  };
+  std::uint64_t before = ahead(0);
+  touch(first, 32);
+  EXPECT_EQ(ahead(before), 0);
+  touch(other, 32);
+  EXPECT_GT(ahead(before), 10);
+}
+
+}  // namespace
+}  // namespace hinterland::testing
