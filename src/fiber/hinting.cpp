@@ -18,7 +18,7 @@ std::atomic<Hint> g_blocking{nullptr};
 
 void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
   Fiber* self = current_fiber();
-  if (self == nullptr || (flags & HL_HINT_NO_WAIT) != 0) {  // a prefetch waits for nothing
+  if (self == nullptr) {
     g_blocking.load(std::memory_order_relaxed)(address, size, read_ahead, flags);
     return;
   }
@@ -46,7 +46,8 @@ void end_hinting() {
 }
 
 bool hint_begin(const HintCall& hint) {
-  return hl_parking.begin(hint.address, hint.size, hint.read_ahead, hint.flags) != 0;
+  bool on_their_way = hl_parking.begin(hint.address, hint.size, hint.read_ahead, hint.flags) != 0;
+  return on_their_way && (hint.flags & HL_HINT_NO_WAIT) == 0;
 }
 
 bool hint_is_on_its_way(const HintCall& hint) { return hl_parking.on_its_way(hint.address, hint.size) != 0; }

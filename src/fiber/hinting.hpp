@@ -12,7 +12,7 @@ namespace hinterland::fiber {
 void begin_hinting();
 void end_hinting();
 
-// A worker, off the fiber's stack. True when pages are on their way.
+// A worker, off the fiber's stack. True when pages are on their way, and the hint is one that waits for them.
 bool hint_begin(const HintCall& hint);
 bool hint_is_on_its_way(const HintCall& hint);
 // Gathers what has arrived, for anybody.

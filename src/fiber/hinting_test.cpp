@@ -63,8 +63,15 @@ void arrive(std::size_t page) {
 }  // namespace
 
 // Where the preloaded library's would be.
-struct hl_runtime hl_runtime = {2,       0,       kBase,   kPages* kPage, g_map.data(), blocking_hint, nullptr,
-                                nullptr, nullptr, nullptr, nullptr,       nullptr,      nullptr};
+struct hl_runtime hl_runtime = [] {
+  struct hl_runtime runtime{};
+  runtime.abi_version = 1;
+  runtime.base = kBase;
+  runtime.size = kPages * kPage;
+  runtime.map = g_map.data();
+  runtime.hint = blocking_hint;
+  return runtime;
+}();
 const struct hl_parking hl_parking = {begin, on_its_way, poll};
 
 namespace {
@@ -107,6 +114,17 @@ TEST_F(FiberHints, APageThatIsThereCostsNoSwitch) {
     other.join();
   });
   EXPECT_EQ(g_begun, 1);
+}
+
+TEST_F(FiberHints, APrefetchDoesNotPark) {
+  run({.workers = 1}, [] {
+    bool other_ran = false;
+    fiber other([&] { other_ran = true; });
+    hl_prefetch(at(5), 1);
+    EXPECT_FALSE(other_ran);
+    other.join();
+  });
+  EXPECT_EQ(g_pages[5], Page::asked);
 }
 
 TEST_F(FiberHints, OfOrdinaryThreadsBlockThatThread) {
