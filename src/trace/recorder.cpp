@@ -8,11 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <deque>
-#include <fstream>
 
 #include "base/clock.hpp"
 #include "base/units.hpp"
@@ -358,20 +356,10 @@ void Recorder::write_modules(Ring& ring) {
 void Recorder::read_mappings(Ring& ring) {
   auto id = static_cast<std::uint32_t>(ring.header->process_id);
   std::vector<Module>& known = process_of(id).modules;
-  std::ifstream maps("/proc/" + std::to_string(id) + "/maps");
-  for (std::string line; std::getline(maps, line);) {
-    unsigned long start = 0, end = 0, offset = 0;
-    char access[5] = {};
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %*s %*s %n", &start, &end, access, &offset, &path) != 4) continue;
-    if (access[2] != 'x' || path == 0 || static_cast<std::size_t>(path) >= line.size() || line[path] != '/') continue;
-    Module module{start, end, offset, "", line.substr(static_cast<std::size_t>(path))};
-    if (std::any_of(known.begin(), known.end(),
-                    [&](const Module& old) { return old.start == start && old.path == module.path; }))
-      continue;
-    module.build_id = build_id_of(module.path);
-    known.push_back(std::move(module));
-  }
+  for (Module& module : mapped_code(static_cast<pid_t>(id)))
+    if (std::none_of(known.begin(), known.end(),
+                     [&](const Module& old) { return old.start == module.start && old.path == module.path; }))
+      known.push_back(std::move(module));
 }
 
 void Recorder::write_summary(Ring& ring, bool last) {
