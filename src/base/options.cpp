@@ -95,7 +95,7 @@ constexpr Option kTable[] = {
     {"watch", 'w', duration, "TIME", "", "1s when given without a time", 100 * kMs, 24 * 3600 * kS, "", kForStat,
      nowhere, false, "Print again every so often, with rates, until interrupted.", "--watch 2s"},
     {"rate", 0, integer, "COUNT", "1000", "", 0, 100000, "", kForTrace, nowhere, false,
-     "At most so many stacks a second and thread; 0 for one with every fault. Faults themselves are all recorded.",
+     "About so many stacks a second at most; 0 for one with every fault. Faults themselves are all recorded.",
      "--rate 0"},
     {"top", 0, integer, "COUNT", "20", "", 1, 1000000, "", kForReport, nowhere, false, "How many places to list.",
      "--top 50"},

@@ -51,7 +51,7 @@ constexpr Command kCommands[] = {
     {"trace", kForTrace | kForRun, "-- PROGRAM [ARGUMENT...]", "run a program and record where it faults",
      "As `hinterland run`, and takes its options. Each fault on far memory is recorded with its time, thread, page "
      "and "
-     "kind; and stacks of a sample of them, at most --rate a second and thread, each with the number of faults that "
+     "kind; and stacks of a sample of them, about --rate a second at most, each with the number of faults that "
      "it stands for. `hinterland report` makes sense of the file.\n\n"
      "Processes that the program starts get a file of their own, FILE.PID, as soon as they fault. The file can be "
      "read up to the last quarter of a second whatever ends the program or the recorder.\n\n"

@@ -31,7 +31,8 @@ Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_d
   options.directory = run_directory + "/rings";
   options.output = line.is_given(OptionId::output) ? line.text(OptionId::output) : default_output(line);
   options.overwrite = line.number(OptionId::force) != 0;
-  options.sampling.rate = line.number(OptionId::rate);
+  options.rate = line.number(OptionId::rate);
+  options.sampling.every_fault = options.rate == 0;
   Result<std::unique_ptr<trace::Recorder>> recorder = trace::Recorder::create(options);
   if (!recorder) return std::unexpected(recorder.error());
   Tracing tracing;

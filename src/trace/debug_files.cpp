@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
+
 namespace hinterland::trace {
 
 std::string build_id_of(const std::string& path) {
@@ -18,6 +21,21 @@ std::string build_id_of(const std::string& path) {
   elf_end(elf);
   close(file);
   return id;
+}
+
+std::vector<Module> mapped_code(pid_t process) {
+  std::vector<Module> found;
+  std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long start = 0, end = 0, offset = 0;
+    char access[5] = {};
+    int path = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %*s %*s %n", &start, &end, access, &offset, &path) != 4) continue;
+    auto at = static_cast<std::size_t>(path);
+    if (access[2] != 'x' || at == 0 || at >= line.size() || line[at] != '/') continue;
+    found.push_back({start, end, offset, build_id_of(line.substr(at)), line.substr(at)});
+  }
+  return found;
 }
 
 bool is_same_file(const Module& module) {

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <elfutils/libdwfl.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
 
 #include "trace/trace_file.hpp"
 
@@ -9,6 +13,9 @@ namespace hinterland::trace {
 
 // The build identifier of an ELF file; "" when it has none or cannot be read.
 std::string build_id_of(const std::string& path);
+
+// The code that a process has mapped from files now, out of /proc/PID/maps.
+std::vector<Module> mapped_code(pid_t process);
 
 // The file of a module is there and is the one that ran (no identifier known: taken on trust).
 bool is_same_file(const Module& module);

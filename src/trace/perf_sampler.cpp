@@ -19,6 +19,7 @@ namespace {
 
 // Registers 0 to 8 and 16 to 23 of arch/x86/include/uapi/asm/perf_regs.h: what unwinding needs.
 constexpr std::uint64_t kRegisterMask = 0xff01ff;
+constexpr std::uint64_t kPeriods[] = {13, 17};
 constexpr std::uint16_t kBuildIdInRecord = 1 << 14;  // PERF_RECORD_MISC_MMAP_BUILD_ID
 
 perf_event_attr attributes(const PerfSampler::Options& options) {
@@ -26,15 +27,12 @@ perf_event_attr attributes(const PerfSampler::Options& options) {
   attr.size = sizeof attr;
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
-  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD |
-                     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  // Without PERF_SAMPLE_PERIOD: software events that have it are sampled at each fault, whatever their period.
+  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER |
+                     PERF_SAMPLE_STACK_USER;
   attr.sample_regs_user = kRegisterMask;
   attr.sample_stack_user = options.stack_bytes;
-  attr.freq = options.rate != 0 ? 1 : 0;
-  if (options.rate != 0)
-    attr.sample_freq = options.rate;
-  else
-    attr.sample_period = 1;
+  attr.sample_period = options.every_fault ? 1 : kPeriods[0];
   attr.disabled = 1;
   attr.sample_id_all = 1;
   attr.exclude_hv = 1;
@@ -71,7 +69,6 @@ void parse_sample(PerfRecord& record, const std::uint8_t* at, const std::uint8_t
   record.thread_id = take<std::uint32_t>(at, end);
   record.time_ns = take<std::uint64_t>(at, end);
   record.address = take<std::uint64_t>(at, end);
-  record.weight = std::max<std::uint64_t>(take<std::uint64_t>(at, end), 1);
   record.has_registers = take<std::uint64_t>(at, end) == PERF_SAMPLE_REGS_ABI_64;
   if (!record.has_registers) return;
   for (std::uint64_t& value : record.registers) value = take<std::uint64_t>(at, end);
@@ -137,6 +134,7 @@ bool parse(PerfRecord& record, const perf_event_header& head, const std::uint8_t
 
 Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Options& options) {
   auto sampler = std::unique_ptr<PerfSampler>(new PerfSampler);
+  if (!options.every_fault) sampler->weight_ = kPeriods[0] * kPeriods[1] / (kPeriods[0] + kPeriods[1]);
   long cpus = sysconf(_SC_NPROCESSORS_CONF);
   for (int cpu = 0; cpu < cpus; ++cpu)
     if (Status opened = sampler->open_cpu(process, cpu, options); !opened) return std::unexpected(opened.error());
@@ -177,26 +175,34 @@ Status PerfSampler::open_cpu(pid_t process, int cpu, const Options& options) {
     close(static_cast<int>(file));
     return std::unexpected(error);
   }
-  buffers_.push_back(
-      {static_cast<int>(file), static_cast<std::uint8_t*>(memory), open_major(attr, process, cpu, file)});
+  buffers_.push_back({static_cast<int>(file), static_cast<std::uint8_t*>(memory), {}});
+  open_others(attr, process, cpu, buffers_.back());
   return {};
 }
 
 // A fault that was tried again is minor or major to the kernel, depending on which of its locks it was tried under
 // (mm_account_fault). So both are sampled, into one buffer. Both come when the fault is over; the event of all page
 // faults comes when it begins, and could not tell how long it took.
-int PerfSampler::open_major(perf_event_attr attr, pid_t process, int cpu, long into) {
-  attr.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+void PerfSampler::open_others(perf_event_attr attr, pid_t process, int cpu, Buffer& buffer) {
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.build_id = 0;
-  long file = open_event(attr, process, cpu);
-  if (file >= 0) ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, into);
-  return static_cast<int>(file);
+  bool every = attr.sample_period == 1;
+  for (std::uint64_t event : {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ})
+    for (std::uint64_t period : kPeriods) {
+      if (period == kPeriods[0] && event == PERF_COUNT_SW_PAGE_FAULTS_MIN) continue;  // the first one
+      if (every && period != kPeriods[0]) continue;
+      attr.config = event;
+      attr.sample_period = every ? 1 : period;
+      long file = open_event(attr, process, cpu);
+      if (file < 0) continue;
+      ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, buffer.file);
+      buffer.others.push_back(static_cast<int>(file));
+    }
 }
 
 PerfSampler::~PerfSampler() {
   for (const Buffer& buffer : buffers_) {
     munmap(buffer.memory, kPageSize + data_bytes_);
-    if (buffer.major >= 0) close(buffer.major);
+    for (int other : buffer.others) close(other);
     close(buffer.file);
   }
 }
@@ -235,6 +241,7 @@ void PerfSampler::drain_one(const Buffer& buffer, std::vector<PerfRecord>& out) 
     copy(bytes.data(), tail, header.size);
     tail += header.size;
     PerfRecord record;
+    record.weight = weight_;
     if (parse(record, header, bytes.data() + sizeof header, bytes.data() + bytes.size()))
       out.push_back(std::move(record));
   }
@@ -260,7 +267,6 @@ std::uint64_t fault_cost_ns(std::size_t pages) {
 std::uint64_t measure_sample_cost_ns(const PerfSampler::Options& options) {
   constexpr std::size_t kPages = 1000, kBuffer = 8 * kMiB;
   perf_event_attr attr = attributes(options);
-  attr.freq = 0;
   attr.sample_period = 1;
   attr.exclude_kernel = 1;
   long file = open_event(attr, 0, -1);

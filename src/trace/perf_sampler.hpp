@@ -1,9 +1,10 @@
 // Stacks of page faults, sampled by the kernel: one event and one buffer a CPU, for a process and all it starts.
 //
 // The kernel copies the registers and the top of the user's stack at the end of a fault (the page is there, the
-// thread about to go on). Under `rate` faults a second and thread each fault is sampled; above, the kernel spaces its
-// samples to that rate and tells with each how many faults it stands for, so that weighted counts stay right on
-// average.
+// thread about to go on). Either each fault is sampled, or one in 13 and one in 17,
+// by two events: a program whose faults come in cycles is not always caught at the same place. (The kernel's own
+// adaptation to a rate would be spoiled by the program's many faults on local memory, and leave hardly a sample to a
+// program that then pages slowly.)
 #pragma once
 
 #include <linux/perf_event.h>
@@ -42,7 +43,7 @@ struct PerfRecord {
 class PerfSampler {
  public:
   struct Options {
-    std::uint64_t rate = 1000;              // samples a second and thread; 0: every fault
+    bool every_fault = false;
     std::uint32_t stack_bytes = 16 * 1024;  // of each sample; a multiple of 8 below 64 KiB
   };
   // Follows `process`, which must not have called exec yet: sampling begins there. EACCES or EPERM when the kernel
@@ -60,15 +61,16 @@ class PerfSampler {
   struct Buffer {
     int file = -1;
     std::uint8_t* memory = nullptr;  // the kernel's page, then the data
-    int major = -1;                  // a second event with the same buffer
+    std::vector<int> others;         // further events with the same buffer
   };
   PerfSampler() = default;
   Status open_cpu(pid_t process, int cpu, const Options& options);
-  static int open_major(perf_event_attr attr, pid_t process, int cpu, long into);
+  static void open_others(perf_event_attr attr, pid_t process, int cpu, Buffer& buffer);
   void drain_one(const Buffer& buffer, std::vector<PerfRecord>& out);
 
   std::vector<Buffer> buffers_;
   std::size_t data_bytes_ = 0;
+  std::uint64_t weight_ = 1;  // faults that a sample stands for
   bool user_only_ = false;
   bool build_ids_ = true;
 };

@@ -8,11 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <deque>
-#include <fstream>
 
 #include "base/clock.hpp"
 #include "base/units.hpp"
@@ -163,6 +162,7 @@ void Recorder::run() {
 // Samples first: the fault record of each was written before it, so it is there when the rings are read next.
 void Recorder::cycle(bool last) {
   std::uint64_t now = now_ns();
+  set_kept_share(now);
   if (sampler_) sampler_->drain(pending_);
   look_for_rings();
   for (auto& ring : rings_) take_faults(*ring);
@@ -299,17 +299,28 @@ void Recorder::take_sample(PerfRecord& sample) {
     if ((*ring)->header->process_id != id || !(*ring)->writer) continue;
     const RingRecord* fault = (*ring)->fault_before(sample.thread_id, sample.address >> kPageShift, sample.time_ns);
     if (fault == nullptr || !sample.has_registers) continue;
+    ++matched_;
+    if (std::uniform_real_distribution<double>()(random_) >= kept_share_) return;
+    auto weight = static_cast<std::uint64_t>(std::llround(static_cast<double>(sample.weight) / kept_share_));
     Stack stack =
         process_of(sample.process_id)
             .unwinder->unwind(std::span<const std::uint64_t, kSampledRegisters>(sample.registers), sample.stack);
     FaultRecord joined{(*ring)->since_start(fault->time_ns), fault->address >> kPageShift, fault->thread_id,
                        fault->kind, fault->write != 0};
     (*ring)->writer->sample(
-        {joined, sample.address, (*ring)->writer->stack(stack), sample.weight, sample.time_ns - fault->time_ns});
+        {joined, sample.address, (*ring)->writer->stack(stack), weight, sample.time_ns - fault->time_ns});
     ++(*ring)->summary.samples;
     return;
   }
   ++samples_unmatched_;
+}
+
+// Before each batch, from how many came in the one before.
+void Recorder::set_kept_share(std::uint64_t now) {
+  double wanted = static_cast<double>(options_.rate) * static_cast<double>(now - looked_ns_) / 1e9;
+  kept_share_ = options_.rate == 0 ? 1 : std::clamp(wanted / std::max(static_cast<double>(matched_), 1.0), 1e-3, 1.0);
+  matched_ = 0;
+  looked_ns_ = now;
 }
 
 void Recorder::take_mapping(const PerfRecord& record) {
@@ -358,20 +369,10 @@ void Recorder::write_modules(Ring& ring) {
 void Recorder::read_mappings(Ring& ring) {
   auto id = static_cast<std::uint32_t>(ring.header->process_id);
   std::vector<Module>& known = process_of(id).modules;
-  std::ifstream maps("/proc/" + std::to_string(id) + "/maps");
-  for (std::string line; std::getline(maps, line);) {
-    unsigned long start = 0, end = 0, offset = 0;
-    char access[5] = {};
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %*s %*s %n", &start, &end, access, &offset, &path) != 4) continue;
-    if (access[2] != 'x' || path == 0 || static_cast<std::size_t>(path) >= line.size() || line[path] != '/') continue;
-    Module module{start, end, offset, "", line.substr(static_cast<std::size_t>(path))};
-    if (std::any_of(known.begin(), known.end(),
-                    [&](const Module& old) { return old.start == start && old.path == module.path; }))
-      continue;
-    module.build_id = build_id_of(module.path);
-    known.push_back(std::move(module));
-  }
+  for (Module& module : mapped_code(static_cast<pid_t>(id)))
+    if (std::none_of(known.begin(), known.end(),
+                     [&](const Module& old) { return old.start == module.start && old.path == module.path; }))
+      known.push_back(std::move(module));
 }
 
 void Recorder::write_summary(Ring& ring, bool last) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +27,7 @@ struct RecorderOptions {
   std::string directory;  // of the rings: made, and removed with what is in it
   std::string output;  // the first process's trace; others get NAME.PID, and NAME.PID.N for further programs of one
   bool overwrite = false;
+  std::uint64_t rate = 1000;  // stacks a second; 0: with every fault
   PerfSampler::Options sampling;
 };
 
@@ -74,6 +76,7 @@ class Recorder {
   void describe(Ring& ring);
   void write_modules(Ring& ring);
   void read_mappings(Ring& ring);
+  void set_kept_share(std::uint64_t now);
   void write_summary(Ring& ring, bool last);
 
   RecorderOptions options_;
@@ -87,6 +90,10 @@ class Recorder {
   std::vector<std::unique_ptr<Ring>> rings_;
   std::map<std::string, bool> known_names_;
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
+  // Of the samples that belong to faults, this share is kept: drawn at random, so that the rest stands for all.
+  double kept_share_ = 1;
+  std::uint64_t matched_ = 0, looked_ns_ = 0;  // since the share was set
+  std::minstd_rand random_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
