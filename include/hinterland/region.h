@@ -11,8 +11,8 @@
  * Under `hinterland run` a region lies beside the rest of the program's memory and shares its budget and device. A
  * program that links libhinterland.so (pkg-config hinterland-runtime) has far memory in its regions alone; its budget
  * and device are those of the variables HINTERLAND_LOCAL, HINTERLAND_FAR and so on (man hinterland-run), read when it
- * creates its first region. A forked child of such a program has no regions. Without either, a region is ordinary
- * memory.
+ * creates its first region. A forked child of such a program has no regions (ENOTSUP). Without either, a region is
+ * ordinary memory.
  *
  * C11 and C++ for GCC and Clang on x86-64.
  */
@@ -52,6 +52,7 @@ struct hl_region_options {
  *   EDQUOT  more than half of the budget would be in shares
  *   ENOSPC  more than 31 regions with a share, a read-ahead or a policy of their own
  *   EPERM   this process may not handle its own page faults: `hinterland doctor` says what would allow it
+ *   ENOTSUP a forked child of a program that links the runtime
  *   EBUSY   in a signal handler that interrupted the runtime
  * or what was wrong with the settings or the device. `options` may be NULL: common share, default read-ahead. */
 HL__INLINE int hl_region_create(struct hl_region* region, size_t size, const struct hl_region_options* options) {

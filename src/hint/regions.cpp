@@ -85,6 +85,9 @@ int create_region(hl_region* region, std::size_t size, const hl_region_options* 
   size = (size + kUnit - 1) / kUnit * kUnit;
   Result<Pager*> pager = pager_for_regions();
   if (!pager) return fail(pager.error());
+  if (*pager != nullptr && (*pager)->is_copy())
+    return fail(ENOTSUP, "a forked child of a program that links the runtime has no far memory",
+                "exec a program, or run the parent under `hinterland run`");
   return *pager == nullptr ? create_ordinary(region, size) : create_far(**pager, region, size, *options);
 }
 
@@ -96,6 +99,7 @@ int destroy_region(hl_region* region) {
   int pool = static_cast<int>(region->inside >> kPoolShift & 0xff);
   RegionOptions had{.share_bytes = region->inside >> kShareShift << kPageShift};
   Pager& pager = *Pager::current();
+  if (pager.is_copy()) return 0;  // the parent's
   return -(pool == 0 ? pager.unmap(address, region->size) : pager.destroy_region(address, region->size, had, pool));
 }
 

@@ -149,6 +149,9 @@ class Pager {
   void hold(std::uintptr_t address, std::size_t length);
   void let_go(std::uintptr_t address, std::size_t length);
 
+  // This process is a copy that was made without before_fork(): its regions stayed with the parent.
+  bool is_copy() const;
+
   // --- fork without exec --------------------------------------------------------------------------------------
   // Around the system call, nothing in between; all in the forking thread, under InsideRuntime.
   // 0; or -errno, and the system call must not be made, but after_fork_in_parent(false).

@@ -55,6 +55,8 @@ int Pager::Impl::advise_ours(int advice, int except) {
 int Pager::Impl::keep_from_copies() { return advise_ours(MADV_DONTFORK, 0); }
 int Pager::Impl::let_into_copy() { return advise_ours(MADV_DOFORK, kDontFork); }
 
+bool Pager::is_copy() const { return impl_->copy_mark.is_copy(); }
+
 void Pager::Impl::end_copy() {
   log::error("process %d was made by a raw clone or fork system call, and has no far memory; it ends", getpid());
   log::error("such a child may exec, or use what is not far; call fork() or clone() of libc instead");

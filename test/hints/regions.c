@@ -108,6 +108,22 @@ static void destroy_under_a_reader(void) {
   expect(pthread_join(thread, NULL) == 0, "join");  // hangs when somebody waits for ever
 }
 
+// Under `hinterland run` a child keeps regions; of a program that links the runtime it has none, and may say goodbye.
+static void fork_with_a_region(void) {
+  struct hl_region region, other;
+  int status = 0;
+  expect(create(&region, MIB, 0, 0, NULL) == 0, "create");
+  memset(region.data, 1, region.size);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int error = hl_region_create(&other, MIB, NULL);
+    const int kept = error == 0 && ((char*)region.data)[70000] == 1;
+    _exit((kept || error == ENOTSUP) && hl_region_destroy(&region) == 0 ? 0 : 1);
+  }
+  expect(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child");
+  expect(((char*)region.data)[70000] == 1 && hl_region_destroy(&region) == 0, "destroy after a fork");
+}
+
 int main(int count, char** arguments) {
   int far = count > 1 && strcmp(arguments[1], "far") == 0;
   struct hl_region region;
@@ -118,6 +134,7 @@ int main(int count, char** arguments) {
     keep_bytes(HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL);
     keep_bytes(2 * MIB, 0, "fifo");
     keep_bytes(0, 64, "second-chance");
+    fork_with_a_region();
     destroy_under_a_reader();
     expect(hl_region_destroy(&region) == 0, "destroy");
   } else {
