@@ -28,9 +28,9 @@ const std::vector<Figure>& figures();
 struct Measured {
   std::vector<double> values;      // one a repetition
   std::vector<double> cpu_values;  // the same in processor time of all threads, the runtime's too; of paging only
-  std::uint64_t accesses = 0;  // of all repetitions and threads
-  std::uint64_t pages_in = 0;  // the same; 0 where nothing is paged
-  bool with_runtime = false;   // hints are heard
+  std::uint64_t accesses = 0;      // of all repetitions and threads
+  std::uint64_t pages_in = 0;      // the same; 0 where nothing is paged
+  bool with_runtime = false;       // hints are heard
 };
 
 // Throws std::runtime_error when memory does not hold what was written to it.
