@@ -148,11 +148,14 @@ class Clocks(FailureTest):
         """Nobody may set this machine's clock for a test: the code asks no clock that can be set."""
         settable = re.compile(r"CLOCK_(REALTIME|TAI|BOOTTIME)|FUTEX_CLOCK_REALTIME|gettimeofday|system_clock|timedwait|"
                               r"high_resolution_clock|[^\w.>]time\((nullptr|NULL|0)\)|clock_settime")
+        for_people = {"trace/recorder.cpp"}  # the date in a trace's head: nothing is done by it
         looked_at = 0
         for path in SOURCES.rglob("*.[ch]pp"):
             if path.stem.endswith(("_test", "_fuzz")):
                 continue
             looked_at += 1
+            if str(path.relative_to(SOURCES)) in for_people:
+                continue
             found = settable.search(path.read_text(encoding="utf-8"))
             self.assertIsNone(found, f"{path}: {found and found[0]}: a clock jump would change what it does")
         self.assertGreater(looked_at, 100)
