@@ -76,8 +76,7 @@ class Recording(TraceTest):
 
     def test_nothing_is_left_behind(self):
         self.trace(SUBJECT, str(PAGES), "1")
-        left = [name for _, _, names in os.walk(self.path("stats")) for name in names]
-        self.assertEqual(left, [])
+        self.assertEqual(self.files_left(), [])
 
 
 class GoingWrong(TraceTest):
@@ -125,6 +124,11 @@ class GoingWrong(TraceTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "recorder was killed")
         self.assertIn("faults in", done.stdout)
+        self.assertNotEqual(self.files_left(), [], "the rings of the recorder: what the next run is to remove")
+        self.assertEqual(self.call("run", "--local", "16M", "--far", "mem:", "--report", "r.json", "--",
+                                   "/bin/true").returncode, 0)
+        self.assertEqual(self.files_left(), [])
+        self.assertEqual(os.listdir(self.path("stats")), [])
 
     def test_disk_full(self):
         """The program's result is right, the message names the file, and what was written is readable."""
