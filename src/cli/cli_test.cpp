@@ -273,5 +273,22 @@ TEST_F(CliTest, PagesOfDeadProcessesAreRemoved) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
+TEST_F(CliTest, RingsOfAKilledRecorderAreRemovedAndNothingThatTheyLinkTo) {
+  namespace fs = std::filesystem;
+  std::string ours = "run-" + std::to_string(getpid()) + "-";
+  std::string dead = ours + "1", living = ours + std::to_string(process_start_ticks(getpid()));
+  for (const std::string& path : {dead + "/rings", living + "/rings", std::string("other/rings")})
+    fs::create_directories(directory_ + "/" + path);
+  for (const std::string& path : {dead + "/rings/4711.0", living + "/rings/4711.0", std::string("other/rings/1.0")})
+    write(path, "ring");
+  fs::create_directory_symlink(directory_ + "/other", directory_ + "/" + ours + "2");
+  fs::create_directory(directory_ + "/" + ours + "3");
+  fs::create_directory_symlink(directory_ + "/other/rings", directory_ + "/" + ours + "3/rings");
+  EXPECT_TRUE(find_running(directory_).empty());
+  EXPECT_FALSE(fs::exists(directory_ + "/" + dead));
+  EXPECT_TRUE(fs::exists(directory_ + "/" + living + "/rings/4711.0")) << "its recorder still reads it";
+  EXPECT_TRUE(fs::exists(directory_ + "/other/rings/1.0")) << "a link was followed";
+}
+
 }  // namespace
 }  // namespace hinterland::cli

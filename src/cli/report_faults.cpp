@@ -167,6 +167,7 @@ Json report_json(const TraceFile& file, const Profile& profile, const std::strin
           {"stacks", file.samples.size()},
           {"stacks_from", source_text(file.process.source)},
           {"stacks_lost", file.summary.samples_lost},
+          {"stacks_stand_for_faults", profile.sampled_faults},
           {"stacks_complete_share", profile.whole_stacks},
           {"stack_cost_ns", file.summary.sample_cost_ns},
           {"tracing_cost_share", profile.tracing_cost},

@@ -51,6 +51,23 @@ void gather_live(const std::string& directory, bool remove_dead, std::vector<Sta
   }
 }
 
+// A recorder that was killed left them. Programs that still write there have them mapped, and make no more without
+// the directory. Root may look at the directories of others, who could link to anything: links are not followed.
+void remove_rings(const std::string& run_directory) {
+  int run = open(run_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (run < 0) return;
+  int rings = openat(run, kRingsName, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (DIR* directory = rings < 0 ? nullptr : fdopendir(rings)) {
+    while (const dirent* entry = readdir(directory))
+      if (is_page_name(entry->d_name)) unlinkat(rings, entry->d_name, 0);  // rings are named as pages are
+    closedir(directory);
+    unlinkat(run, kRingsName, AT_REMOVEDIR);
+  } else if (rings >= 0) {
+    close(rings);
+  }
+  close(run);
+}
+
 // The page as it is now, in memory of our own; MAP_FAILED when it cannot be had.
 void* copy_of(int descriptor) {
   void* address = mmap(nullptr, sizeof(StatPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -101,7 +118,9 @@ std::vector<StatView> find_running(const std::string& directory) {
     if (!name.starts_with(kRunPrefix)) continue;
     bool abandoned = !owner_lives(name);
     gather_live(directory + "/" + name, abandoned, views);
-    if (abandoned) rmdir((directory + "/" + name).c_str());  // fails, rightly, while one of its programs lives
+    if (!abandoned) continue;
+    remove_rings(directory + "/" + name);
+    rmdir((directory + "/" + name).c_str());  // fails, rightly, while one of its programs lives
   }
   std::sort(views.begin(), views.end(), [](const StatView& a, const StatView& b) { return a->pid < b->pid; });
   return views;

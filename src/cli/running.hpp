@@ -43,8 +43,12 @@ class StatView {
   std::string file_;
 };
 
+// Below a run's private directory: where its recorder and its programs make the rings of `trace` (trace/ring.hpp).
+inline constexpr const char* kRingsName = "rings";
+
 // Pages of live programs in `directory` and in the private directories of `run --report` below it, by PID. Files of
-// dead processes are removed, unless they wait for the `run` that will report them.
+// dead processes are removed, unless they wait for the `run` that will report them; and so are rings that nobody
+// reads.
 std::vector<StatView> find_running(const std::string& directory);
 
 // Every readable page in one directory, dead ones included, in order of their start: for the report.

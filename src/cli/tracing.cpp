@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "cli/running.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -28,7 +29,7 @@ void say(const trace::RecordedTrace& recorded) {
 
 Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_directory) {
   trace::RecorderOptions options;
-  options.directory = run_directory + "/rings";
+  options.directory = run_directory + "/" + kRingsName;
   options.output = line.is_given(OptionId::output) ? line.text(OptionId::output) : default_output(line);
   options.overwrite = line.number(OptionId::force) != 0;
   options.rate = line.number(OptionId::rate);

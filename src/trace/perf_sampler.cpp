@@ -20,6 +20,8 @@ namespace {
 // Registers 0 to 8 and 16 to 23 of arch/x86/include/uapi/asm/perf_regs.h: what unwinding needs.
 constexpr std::uint64_t kRegisterMask = 0xff01ff;
 constexpr std::uint64_t kPeriods[] = {13, 17};
+// A sample stands for so many, as both events sample independently.
+constexpr double kFaultsEach = 1 / (1.0 / kPeriods[0] + 1.0 / kPeriods[1]);
 constexpr std::uint16_t kBuildIdInRecord = 1 << 14;  // PERF_RECORD_MISC_MMAP_BUILD_ID
 
 perf_event_attr attributes(const PerfSampler::Options& options) {
@@ -27,7 +29,8 @@ perf_event_attr attributes(const PerfSampler::Options& options) {
   attr.size = sizeof attr;
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
-  // Without PERF_SAMPLE_PERIOD: software events that have it are sampled at each fault, whatever their period.
+  // Without PERF_SAMPLE_PERIOD: a software event that has it is sampled at each fault, whatever its period
+  // (perf_swevent_event() of kernel/events/core.c). Two events would then sample each fault twice.
   attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER |
                      PERF_SAMPLE_STACK_USER;
   attr.sample_regs_user = kRegisterMask;
@@ -134,7 +137,7 @@ bool parse(PerfRecord& record, const perf_event_header& head, const std::uint8_t
 
 Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Options& options) {
   auto sampler = std::unique_ptr<PerfSampler>(new PerfSampler);
-  if (!options.every_fault) sampler->weight_ = kPeriods[0] * kPeriods[1] / (kPeriods[0] + kPeriods[1]);
+  if (!options.every_fault) sampler->weight_ = kFaultsEach;
   long cpus = sysconf(_SC_NPROCESSORS_CONF);
   for (int cpu = 0; cpu < cpus; ++cpu)
     if (Status opened = sampler->open_cpu(process, cpu, options); !opened) return std::unexpected(opened.error());

@@ -27,7 +27,8 @@ struct PerfRecord {
   std::uint64_t time_ns = 0;  // monotonic
   std::uint32_t process_id = 0, thread_id = 0;
   // sample
-  std::uint64_t address = 0, weight = 1;
+  std::uint64_t address = 0;
+  double weight = 1;  // faults that it stands for
   bool has_registers = false;
   std::array<std::uint64_t, kSampledRegisters> registers{};
   std::vector<std::uint8_t> stack;  // from the stack pointer upwards
@@ -70,7 +71,7 @@ class PerfSampler {
 
   std::vector<Buffer> buffers_;
   std::size_t data_bytes_ = 0;
-  std::uint64_t weight_ = 1;  // faults that a sample stands for
+  double weight_ = 1;  // faults that a sample stands for
   bool user_only_ = false;
   bool build_ids_ = true;
 };

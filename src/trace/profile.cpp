@@ -207,9 +207,11 @@ Profile make_profile(const TraceFile& trace, Symbols& symbols, GroupBy group) {
   profile.remarks = symbols.remarks();
   if (!trace.samples.empty())
     profile.whole_stacks = static_cast<double>(whole) / static_cast<double>(trace.samples.size());
-  if (trace.summary.ended_ns > 0)
-    profile.tracing_cost = static_cast<double>(trace.summary.sample_cost_ns * trace.summary.samples) /
-                           static_cast<double>(trace.summary.ended_ns);
+  const Summary& summary = trace.summary;
+  if (summary.ended_ns > 0)  // the program pays for each stack that the kernel copies, also for those not kept
+    profile.tracing_cost = static_cast<double>(summary.sample_cost_ns * (summary.samples + summary.samples_dropped +
+                                                                         summary.samples_unmatched)) /
+                           static_cast<double>(summary.ended_ns);
   return profile;
 }
 

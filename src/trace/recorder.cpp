@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <deque>
@@ -21,6 +20,7 @@ namespace hinterland::trace {
 namespace {
 
 constexpr int kCycleMs = 10;
+constexpr std::uint64_t kShareForNs = 20'000'000;
 constexpr std::uint64_t kFlushEveryNs = 250'000'000;  // what a killed recorder loses at most
 constexpr std::size_t kFlushBytes = 256 * 1024;
 constexpr std::size_t kUnwoundBetweenLooks = 128;       // about 1 ms
@@ -300,8 +300,11 @@ void Recorder::take_sample(PerfRecord& sample) {
     const RingRecord* fault = (*ring)->fault_before(sample.thread_id, sample.address >> kPageShift, sample.time_ns);
     if (fault == nullptr || !sample.has_registers) continue;
     ++matched_;
-    if (std::uniform_real_distribution<double>()(random_) >= kept_share_) return;
-    auto weight = static_cast<std::uint64_t>(std::llround(static_cast<double>(sample.weight) / kept_share_));
+    std::uint64_t weight = thinning_.faults_of_next(sample.weight);
+    if (weight == 0) {
+      ++(*ring)->summary.samples_dropped;
+      return;
+    }
     Stack stack =
         process_of(sample.process_id)
             .unwinder->unwind(std::span<const std::uint64_t, kSampledRegisters>(sample.registers), sample.stack);
@@ -315,10 +318,12 @@ void Recorder::take_sample(PerfRecord& sample) {
   ++samples_unmatched_;
 }
 
-// Before each batch, from how many came in the one before.
+// From how many came since it was set last. Not with each batch, which can be of a few samples: what they stand for
+// would vary by chance.
 void Recorder::set_kept_share(std::uint64_t now) {
+  if (options_.rate == 0 || now - looked_ns_ < kShareForNs) return;
   double wanted = static_cast<double>(options_.rate) * static_cast<double>(now - looked_ns_) / 1e9;
-  kept_share_ = options_.rate == 0 ? 1 : std::clamp(wanted / std::max(static_cast<double>(matched_), 1.0), 1e-3, 1.0);
+  thinning_.set_share(std::clamp(wanted / std::max(static_cast<double>(matched_), 1.0), 1e-3, 1.0));
   matched_ = 0;
   looked_ns_ = now;
 }

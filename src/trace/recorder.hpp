@@ -10,7 +10,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "base/error.hpp"
 #include "trace/perf_sampler.hpp"
 #include "trace/ring.hpp"
+#include "trace/thinning.hpp"
 #include "trace/trace_file.hpp"
 #include "trace/unwinder.hpp"
 
@@ -90,10 +90,8 @@ class Recorder {
   std::vector<std::unique_ptr<Ring>> rings_;
   std::map<std::string, bool> known_names_;
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
-  // Of the samples that belong to faults, this share is kept: drawn at random, so that the rest stands for all.
-  double kept_share_ = 1;
-  std::uint64_t matched_ = 0, looked_ns_ = 0;  // since the share was set
-  std::minstd_rand random_;
+  Thinning thinning_;                          // of the samples that belong to faults
+  std::uint64_t matched_ = 0, looked_ns_ = 0;  // since its share was set
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

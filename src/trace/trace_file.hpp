@@ -76,6 +76,7 @@ struct Summary {
   std::uint64_t sample_cost_ns = 0;     // of one sample to the program, as measured before the start
   std::uint64_t recorder_cpu_ns = 0;    // on other threads than the program's
   std::uint64_t complete = 0;           // 1: the program ended and the recorder saw all of it
+  std::uint64_t samples_dropped = 0;    // of faults recorded here, but more than the rate asked for
 };
 
 // Appends. Each call buffers; flush() makes blocks of what is there. After a failed write everything is dropped.

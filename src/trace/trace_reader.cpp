@@ -126,9 +126,9 @@ bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> byt
   } else if (kind == kSampleBlock) {
     return read_samples(in);
   } else if (kind == kSummaryBlock) {
-    for (std::uint64_t* value :
-         {&summary.ended_ns, &summary.faults, &summary.faults_lost, &summary.samples, &summary.samples_lost,
-          &summary.samples_unmatched, &summary.sample_cost_ns, &summary.recorder_cpu_ns, &summary.complete})
+    for (std::uint64_t* value : {&summary.ended_ns, &summary.faults, &summary.faults_lost, &summary.samples,
+                                 &summary.samples_lost, &summary.samples_unmatched, &summary.sample_cost_ns,
+                                 &summary.recorder_cpu_ns, &summary.complete, &summary.samples_dropped})
       *value = in.number();
     has_summary = true;
   }

@@ -138,9 +138,9 @@ void TraceWriter::sample(const StackSample& sample) {
 void TraceWriter::summary(const Summary& summary) {
   flush();
   ByteWriter out;
-  for (std::uint64_t value :
-       {summary.ended_ns, summary.faults, summary.faults_lost, summary.samples, summary.samples_lost,
-        summary.samples_unmatched, summary.sample_cost_ns, summary.recorder_cpu_ns, summary.complete})
+  for (std::uint64_t value : {summary.ended_ns, summary.faults, summary.faults_lost, summary.samples,
+                              summary.samples_lost, summary.samples_unmatched, summary.sample_cost_ns,
+                              summary.recorder_cpu_ns, summary.complete, summary.samples_dropped})
     out.number(value);
   block(kSummaryBlock, out);
 }

@@ -49,6 +49,10 @@ class TraceTest(unittest.TestCase):
         """`hinterland trace` of a program; options go before the program."""
         return self.call("trace", "--local", "16M", "--far", "mem:", "-o", output, *options, "--", *words, **more)
 
+    def files_left(self):
+        """Of figures and rings, after all programs have ended."""
+        return [name for _, _, names in os.walk(self.path("stats")) for name in names]
+
     shared = None  # the bytes of one trace that many tests only read
 
     def use_shared_trace(self):

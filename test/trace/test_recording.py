@@ -49,6 +49,17 @@ class Recording(TraceTest):
         self.assertAlmostEqual(sum(sites.values()) / report["faults"], 1, delta=0.1)
         self.assertAlmostEqual(sites["write_pages"] / sites["read_pages"], 1 / 4, delta=0.15)
 
+    def test_stacks_stand_for_the_faults_that_were(self):
+        """At the default rate hardly a stack is lost, and they stand for as many faults as there were."""
+        for threads in ("1", "4"):
+            done = self.trace(SUBJECT, str(PAGES), "2", threads, options=("--force",))
+            self.need_kernel_sampling(done)
+            report = self.report("t.trace")
+            self.assertGreater(report["stacks"], 50)
+            self.assertLess(report["stacks"], report["faults"] / 7)  # one in 13 and one in 17, at most
+            self.assertLess(report["stacks_lost"], report["faults"] / 200, report)
+            self.assertAlmostEqual(report["stacks_stand_for_faults"] / report["faults"], 1, delta=0.1, msg=report)
+
     def test_every_fault_with_rate_0(self):
         done = self.trace(SUBJECT, str(PAGES), "1", options=("--rate", "0"))
         self.need_kernel_sampling(done)
@@ -76,8 +87,7 @@ class Recording(TraceTest):
 
     def test_nothing_is_left_behind(self):
         self.trace(SUBJECT, str(PAGES), "1")
-        left = [name for _, _, names in os.walk(self.path("stats")) for name in names]
-        self.assertEqual(left, [])
+        self.assertEqual(self.files_left(), [])
 
 
 class GoingWrong(TraceTest):
@@ -125,6 +135,11 @@ class GoingWrong(TraceTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "recorder was killed")
         self.assertIn("faults in", done.stdout)
+        self.assertNotEqual(self.files_left(), [], "the rings of the recorder: what the next run is to remove")
+        self.assertEqual(self.call("run", "--local", "16M", "--far", "mem:", "--report", "r.json", "--",
+                                   "/bin/true").returncode, 0)
+        self.assertEqual(self.files_left(), [])
+        self.assertEqual(os.listdir(self.path("stats")), [])
 
     def test_disk_full(self):
         """The program's result is right, the message names the file, and what was written is readable."""
