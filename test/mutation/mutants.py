@@ -46,7 +46,8 @@ MUTANTS = [
     ("I1", "read-ahead takes pages in any state", "fault_handler.cpp",
      "if (word.state() != state) { core_.unlock({neighbour}, word); return false; }", "",),
     ("I1", "a busy page is served all the same", "fault_handler.cpp",
-     "if (cell.announce_waiter()) return observe(message, FaultKind::waited);", "break;"),
+     "if (cell.announce_waiter()) { // who holds it wakes the thread, which looks again core_.page_is_waited_for(); "
+     "return observe(message, FaultKind::waited); }", "break;"),
     ("I3", "a moved page is taken for clean still, though it lost its protection", "pager_remap.cpp",
      "core.unlock(target + i, there ? core.pages[page + i].load().resident_dirty() : PageWord::untouched());",
      "PageWord was = core.pages[page + i].load(); "
@@ -90,7 +91,8 @@ MUTANTS = [
     ("I6", "a thread that comes upon a busy page is not remembered", "page_word.hpp",
      "bits | PageWord::kWaiters, std::memory_order_release,", "bits, std::memory_order_release,"),
     ("I6", "the handler works outside of the runtime", "fault_handler.cpp",
-     "InsideRuntime inside; note_runtime_thread();", "note_runtime_thread();"),
+     "InsideRuntime inside; note_runtime_thread(); placement_.start(); for (;;) { int count = 0;",
+     "note_runtime_thread(); placement_.start(); for (;;) { int count = 0;"),
     ("I6", "the handler keeps its lock while it sleeps", "fault_handler.cpp",
      "if (fetcher_->in_flight() == 0) working_.unlock();", "if (fetcher_->in_flight() == 99) working_.unlock();"),
     ("I3", "a hint clears the protection and leaves the page clean", "hints.cpp",
@@ -100,7 +102,7 @@ MUTANTS = [
      "core_.budget.add(run.count);", ""),
     ("I5", "a hint makes no room", "hints.cpp", "make_room(run.count, direct);", ""),
     ("", "a hint goes before its pages are there", "hints.cpp",
-     "while (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0)", "while (false)"),
+     "while (fetcher != nullptr && fetcher->in_flight() != 0)", "while (false)"),
     ("I1", "the heap goes on while the program forks", "heap_calls.hpp", "if (!closed_.load()) return;", "return;"),
     ("I1", "a fork does not wait for the heap's calls", "heap_calls.hpp",
      "while (inside_.load() != 0) sched_yield();", ""),

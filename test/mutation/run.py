@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Applies one small mistake at a time to src/paging and shows that a test of the page machine notices each.
 
-Usage: run.py [--only TEXT] [--jobs N]
+Usage: run.py [--only TEXT] [--jobs N] | --check
 
 Works on a copy of the tree in a temporary folder, so the tree itself is never changed. Exits 1 when a mutant survives or
 no longer applies.
@@ -51,10 +51,22 @@ def noticed_by(program):
     return said.group(1) if said else f"failed ({done.returncode})"
 
 
+def places_of(text, path):
+    return len(pattern_of(text).findall(path.read_text()))
+
+
+def check():
+    """Whether each mutant's text is still in its file exactly once: the sources change, and the list must follow."""
+    wrong = [(name, file) for _, name, file, text, _ in MUTANTS if places_of(text, ROOT / "src/paging" / file) != 1]
+    for name, file in wrong:
+        print(f"mutation: {name}: its text is not in {file} exactly once", file=sys.stderr)
+    return 1 if wrong else 0
+
+
 def try_mutant(tree, jobs, invariant, name, file, text, replacement):
     path = tree / "src/paging" / file
     original = path.read_text()
-    if len(pattern_of(text).findall(original)) != 1:
+    if places_of(text, path) != 1:
         return f"does not apply: the text is not in {file} exactly once"
     path.write_text(pattern_of(text).sub(lambda _: replacement, original))
     try:
@@ -72,7 +84,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="only mutants whose invariant and name hold this text")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--check", action="store_true", help="only look whether each mutant can be applied")
     options = parser.parse_args()
+    if options.check:
+        return check()
     with tempfile.TemporaryDirectory(prefix="hinterland-mutation-") as folder:
         tree = pathlib.Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build*", ".git"))
