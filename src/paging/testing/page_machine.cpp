@@ -223,6 +223,8 @@ void PageMachine::remap(std::uint32_t first, std::uint32_t count, std::uint32_t 
   std::uint32_t kept = std::min(count, new_count);
   int protection = shadows_[first].protection;
   for (std::uint32_t page = first; page < first + count; ++page) kernel_.pin(address_of(page), false);
+  // Before the call, as in unmap(): what hints have on its way may arrive in the midst of it.
+  if (new_count < count) kernel_.unmapped(address_of(first + new_count), bytes_of_pages(count - new_count));
   std::intptr_t result =
       pager_->remap(address_of(first), bytes_of_pages(count), bytes_of_pages(new_count), MREMAP_MAYMOVE, 0);
   if (result == -ENOMEM || result == -EFAULT) return;
@@ -234,7 +236,6 @@ void PageMachine::remap(std::uint32_t first, std::uint32_t count, std::uint32_t 
     for (std::uint32_t i = 0; i < kept; ++i) shadows_[target + i] = shadows_[first + i];
     for (std::uint32_t i = 0; i < count; ++i) shadows_[first + i].state = Shadow::State::unmapped;
   } else if (new_count < count) {
-    kernel_.unmapped(address_of(first + new_count), bytes_of_pages(count - new_count));
     for (std::uint32_t i = new_count; i < count; ++i) shadows_[first + i].state = Shadow::State::unmapped;
   }
   for (std::uint32_t i = kept; i < new_count; ++i) {
