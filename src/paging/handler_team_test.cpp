@@ -53,7 +53,7 @@ std::string two_threads(Pager& pager) {
   return handlers_called() > before ? "" : "one handler served both";
 }
 
-std::string two_threads_and_a_child(Pager& pager) {
+[[maybe_unused]] std::string two_threads_and_a_child(Pager& pager) {
   if (std::string wrong = two_threads(pager); !wrong.empty()) return wrong;
   if (int error = pager.before_fork(); error != 0) return "cannot fork";
   pid_t child = fork();
