@@ -64,7 +64,9 @@ void Reclaimer::call_helper() {
 }
 
 void Reclaimer::start_helper() {
-  if (!wants_help() || helper_started_.load(std::memory_order_relaxed) || !several_cpus()) return;
+  if (!wants_help()) return;
+  helper_tried_ = true;
+  if (!several_cpus()) return;
   auto evictor = Evictor::create(core_);
   Status status;
   if (evictor) {

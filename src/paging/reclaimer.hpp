@@ -25,7 +25,7 @@ class Reclaimer {
   void run();
 
   // --- the housekeeper, under the pager's map lock: no fork meanwhile
-  bool wants_help() const { return wants_help_.load(std::memory_order_relaxed); }
+  bool wants_help() const { return !helper_tried_ && wants_help_.load(std::memory_order_relaxed); }
   void start_helper();
 
   // --- fork: the second thread's evictor, once there is one
@@ -44,6 +44,7 @@ class Reclaimer {
   void (*wake_housekeeper_)();
   std::unique_ptr<Evictor> helpers_evictor_;  // written before helper_started_
   std::atomic<bool> wants_help_{false};
+  bool helper_tried_ = false;  // the housekeeper's: once, and one message when it fails
   std::atomic<bool> helper_started_{false};
   std::atomic<std::uint32_t> calls_{0};  // futex of the second thread; odd: it is wanted
 };
