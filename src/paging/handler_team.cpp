@@ -59,7 +59,8 @@ void HandlerTeam::start_called() {
     else
       status = std::unexpected(spare.error());
     if (status) continue;
-    log::warning("%s; threads that fault at the same time share a fault handler", status.error().what());
+    // Faults are served all the same, so a program that is itself out of mappings or threads is not bothered with it.
+    log::info("%s; threads that fault at the same time share a fault handler", status.error().what());
     attendance_.allow_spares(handler - 1, wake_housekeeper_);
     attendance_.leave(handler, 0);
   }
