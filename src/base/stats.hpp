@@ -27,6 +27,7 @@ namespace hinterland {
   X(hint_refaults, "pages that hints brought back before they were gone (second chance)")     \
   X(hint_protection_cleared, "clean pages that hints made writable")                          \
   X(pages_in, "pages fetched from far memory, read-ahead included")                           \
+  X(pages_moved_in, "of those brought in: moved from frames in a run, not copied")            \
   X(pages_read_ahead, "pages fetched before they were asked for")                             \
   X(pages_out, "pages written to far memory")                                                 \
   X(pages_evicted, "pages taken out of local memory")                                         \

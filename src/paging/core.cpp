@@ -50,7 +50,7 @@ bool Core::give_back(PageIndex page, std::uint32_t frame) {
   Frame& held = frames[frame];
   if (take_by_move &&
       kernel.move(address_of(page), frames.address_of(frame), kPageSize) == static_cast<std::int64_t>(kPageSize)) {
-    held.state.store(FrameState::empty, std::memory_order_release);  // pairs with the look in expire()
+    held.state.store(FrameState::empty, std::memory_order_release);  // pairs with the look in end_second_chance()
     return false;
   }
   // No MOVE, or the frame is shared since a fork: a copy does as well.
@@ -64,6 +64,54 @@ bool Core::give_back(PageIndex page, std::uint32_t frame) {
     timespec nap{0, 1'000'000};  // the kernel is out of memory: reclaim elsewhere may help
     nanosleep(&nap, nullptr);
   }
+}
+
+FrameRing::Decision Core::end_second_chance(std::uint32_t index, Frame& frame) {
+  using Decision = FrameRing::Decision;
+  switch (frame.state.load(std::memory_order_acquire)) {  // pairs with the release stores of the movers
+    case FrameState::empty:
+    case FrameState::leaving:
+    case FrameState::lent:
+      return Decision::pass;
+    case FrameState::dropped:
+      return Decision::discard;
+    case FrameState::parked:
+      break;
+  }
+  if (device->lost() != 0) return Decision::pass;  // the frame is the only copy left
+  PageWord word;
+  PageIndex page = frame.page.load(std::memory_order_relaxed);
+  if (!pages[page].try_lock(&word)) return Decision::pass;  // on its way back at this moment
+  if (word.state() != PageState::parked || word.frame() != index) {
+    unlock(page, word);
+    return Decision::pass;
+  }
+  frame.state.store(FrameState::dropped, std::memory_order_relaxed);  // the ring's mutex is held
+  unlock(page, word.far(frame.far));
+  return Decision::discard;
+}
+
+FrameRun Core::borrow_frames(std::uint32_t count) {
+  // Half of the second chance stays.
+  if (count < borrow_from || !take_by_move || frames.used() < budget.park_target() / 2 + count) return {};
+  return frames.lend(count, [this](std::uint32_t index, Frame& frame) { return end_second_chance(index, frame); });
+}
+
+std::uint32_t Core::move_in(PageIndex first, FrameRun filled) {
+  std::int64_t done;
+  do done = kernel.move(address_of(first), frames.address_of(filled.first), bytes_of_pages(filled.count));
+  while (done == -EAGAIN);
+  std::uint32_t moved = done > 0 ? static_cast<std::uint32_t>(done >> kPageShift) : 0;
+  for (std::uint32_t i = 0; i < moved; ++i)
+    frames[filled.first + i].state.store(FrameState::empty,
+                                         std::memory_order_release);  // pairs with end_second_chance()
+  budget.subtract(moved);
+  return moved;
+}
+
+void Core::drop(FrameRun borrowed) {
+  for (std::uint32_t i = 0; i < borrowed.count; ++i)
+    frames[borrowed.first + i].state.store(FrameState::dropped, std::memory_order_release);  // as above
 }
 
 }  // namespace hinterland

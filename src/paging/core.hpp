@@ -79,6 +79,7 @@ struct Core {
   PolicyHost policy;
   FaultObserver* observer = nullptr;  // of hinterland trace
   bool take_by_move = false;          // dirty pages are taken with MOVE; else they are protected and copied
+  std::uint32_t borrow_from = 4;      // shorter runs are copied into fresh memory, which costs no more
   std::uint32_t read_ahead_pages_max = 0;
   std::atomic<bool> managed{false};  // paging has begun; before, the kernel alone has the pages
   // Held while a page's protection matters: taking a page that is not writable means reading and then unmapping it,
@@ -117,6 +118,18 @@ struct Core {
   // local pages right: true when one more is local now (a copy; the frame's page is dropped later). Waits for memory
   // as long as it takes: the bytes are nowhere else.
   bool give_back(PageIndex page, std::uint32_t frame);
+
+  // Whether a frame's bytes are needed no longer; the page that is parked there is far from now on. The ring's mutex
+  // is held.
+  FrameRing::Decision end_second_chance(std::uint32_t index, Frame& frame);
+  // Memory for a run of pages that will be writable: old frames that hold a page each, beside each other. count 0
+  // where fresh memory is as good: short runs, no MOVE, or too few frames to spare. Whoever got some fills them, and
+  // then calls move_in() or drop() for each.
+  FrameRun borrow_frames(std::uint32_t count);
+  // Gives the program borrowed frames at once, in place of absent pages whose busy bits are held, and wakes who
+  // waits. Returns how many of the first; the rest are still borrowed. (Counted in the budget stays just the page.)
+  std::uint32_t move_in(PageIndex first, FrameRun filled);
+  void drop(FrameRun borrowed);
 };
 
 }  // namespace hinterland

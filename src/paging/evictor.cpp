@@ -310,7 +310,7 @@ void Evictor::settle(Victims taken) {
       continue;
     }
     ++zeros;
-    // release: pairs with the look in expire()
+    // release: pairs with the look in end_second_chance()
     core_.frames[victim.frame].state.store(FrameState::dropped, std::memory_order_release);
     core_.unlock(victim.page, PageWord::untouched());
   }
@@ -384,7 +384,7 @@ void Evictor::park(Victim& victim) {
   Frame& frame = core_.frames[victim.frame];
   frame.page.store(victim.page, std::memory_order_relaxed);
   frame.far = victim.far;
-  frame.state.store(FrameState::parked, std::memory_order_release);  // pairs with the look in expire()
+  frame.state.store(FrameState::parked, std::memory_order_release);  // pairs with the look in end_second_chance()
   if (victim.write) {
     count(Counter::pages_out);
     count(Counter::device_bytes_out, kPageSize);
@@ -405,29 +405,8 @@ void Evictor::restore(Victim& victim) {
 }
 
 std::uint32_t Evictor::expire_frames(std::uint32_t max) {
-  using Decision = FrameRing::Decision;
-  std::uint32_t expired = core_.frames.expire(core_.kernel, max, [this](std::uint32_t index, Frame& frame) {
-    switch (frame.state.load(std::memory_order_acquire)) {  // pairs with the release stores of the movers
-      case FrameState::empty:
-      case FrameState::leaving:
-        return Decision::pass;
-      case FrameState::dropped:
-        return Decision::discard;
-      case FrameState::parked:
-        break;
-    }
-    if (core_.device->lost() != 0) return Decision::pass;  // the frame is the only copy left
-    PageWord word;
-    PageIndex page = frame.page.load(std::memory_order_relaxed);
-    if (!core_.pages[page].try_lock(&word)) return Decision::pass;  // on its way back at this moment
-    if (word.state() != PageState::parked || word.frame() != index) {
-      core_.unlock(page, word);
-      return Decision::pass;
-    }
-    frame.state.store(FrameState::dropped, std::memory_order_relaxed);  // the ring's mutex is held
-    core_.unlock(page, word.far(frame.far));
-    return Decision::discard;
-  });
+  std::uint32_t expired = core_.frames.expire(
+      core_.kernel, max, [this](std::uint32_t index, Frame& frame) { return core_.end_second_chance(index, frame); });
   core_.budget.subtract(expired);
   return expired;
 }

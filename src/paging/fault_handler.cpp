@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/inside.hpp"
@@ -252,9 +253,23 @@ void FaultHandler::serve_untouched(PageIndex page, const FaultMessage& message) 
   count(Counter::faults_first_touch);
 }
 
+// A long run of a program that pages already: frames that hold memory are cheaper than fresh memory. Returns how many
+// of the first pages are there now.
+std::uint32_t FaultHandler::move_zeros(PageRun run) {
+  FrameRun frames = core_.borrow_frames(run.count);
+  if (frames.count == 0) return 0;
+  std::memset(core_.frames.memory_of(frames.first), 0, bytes_of_pages(frames.count));
+  std::uint32_t moved = core_.move_in(run.first, frames);
+  if (moved != 0) core_.policy.arrived(run.first, moved, HL_ARRIVAL_FIRST_TOUCH);
+  for (std::uint32_t i = 0; i < moved; ++i) core_.unlock(run.first + i, PageWord{}.resident_dirty());
+  count(Counter::pages_moved_in, moved);
+  core_.drop({frames.first + moved, frames.count - moved});
+  return moved;
+}
+
 void FaultHandler::map_zeros(PageRun run, bool write) {
   core_.budget.add(run.count);
-  std::uint32_t at = 0, most = run.count;
+  std::uint32_t at = write ? move_zeros(run) : 0, most = run.count;
   while (at < run.count) {
     std::uintptr_t address = core_.address_of(run.first + at);
     std::uint32_t wanted = std::min(most, run.count - at);
@@ -297,7 +312,7 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
   core_.policy.arrived(page, 1, HL_ARRIVAL_REFAULT);
   if (keep_clean) {
     core_.budget.add(1);
-    frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with the look in expire()
+    frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with the look in end_second_chance()
     core_.unlock(page, word.resident_clean(far));
   } else {
     core_.give_back(page, word.frame());
@@ -310,17 +325,17 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
 void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
   count(write ? Counter::faults_write : Counter::faults_read);
   StreamWindow window = streams_.on_fault(page, core_.window.pages());
-  core_.pages[page].set_locked(arriving(page, word));
+  // Decides, once a fetch, how the fetcher will map each page.
+  core_.pages[page].set_locked(word.arriving().with_often_written(expects_write(page, word)));
   PageRun run = lock_around(page, window.run, PageState::far);
+  if (core_.forecast.samples(run)) {
+    PageIndex sample = run.first == page ? run.first + (run.count - 1) : run.first;
+    core_.pages[sample].set_locked(core_.pages[sample].load().with_often_written(false));
+  }
   if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
   make_room(run.count);
   core_.budget.add(run.count);
   fetcher_->start(run, page, write);
-}
-
-// Decides, once a fetch, how the fetcher will map the page.
-PageWord FaultHandler::arriving(PageIndex page, PageWord word) {
-  return word.arriving().with_often_written(expects_write(page, word));
 }
 
 bool FaultHandler::expects_write(PageIndex page, PageWord word) {
@@ -343,7 +358,8 @@ PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState stat
       core_.unlock({neighbour}, word);
       return false;
     }
-    if (state == PageState::far) cell.set_locked(arriving({neighbour}, word));
+    bool writable = word.often_written() || core_.forecast.expects_write_unsampled({neighbour});
+    if (state == PageState::far) cell.set_locked(word.arriving().with_often_written(writable));
     return true;
   };
   while (end < wanted.end().value && end - first < most && take(end)) ++end;

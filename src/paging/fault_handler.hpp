@@ -65,9 +65,9 @@ class FaultHandler {
   void serve_untouched(PageIndex page, const FaultMessage& message);
   void serve_parked(PageIndex page, PageWord word, bool write);
   void serve_far(PageIndex page, PageWord word, bool write);
-  PageWord arriving(PageIndex page, PageWord word);
   bool expects_write(PageIndex page, PageWord word);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
+  std::uint32_t move_zeros(PageRun run);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
   void keep_room();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -31,8 +32,10 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
   }
   Transfer* transfer = free_transfer();
   std::uint32_t first_buffer = 0;
+  FrameRun frames;
+  if (transfer != nullptr) frames = borrow_frames(run, demanded, write);
   // Short of buffers: only what was asked for; and for that there will be one when the next request completes.
-  if (transfer != nullptr && !take_buffers(run.count, &first_buffer)) transfer = nullptr;
+  if (transfer != nullptr && frames.count == 0 && !take_buffers(run.count, &first_buffer)) transfer = nullptr;
   while (transfer == nullptr) {
     if (run.count > 1) {
       unlock_rest({run.first, demanded.value - run.first.value});
@@ -43,7 +46,7 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
     if (transfer != nullptr && !take_buffers(1, &first_buffer)) transfer = nullptr;
     if (transfer == nullptr && !progress()) wait(1'000'000'000);
   }
-  *transfer = Transfer{run, demanded, write, priority, true, first_buffer, run.count, now_ns(), {}, {}};
+  *transfer = Transfer{run, demanded, write, priority, true, first_buffer, frames, run.count, now_ns(), {}, {}};
   ++transfers_in_flight_;
   submit(*transfer);
   progress();
@@ -78,6 +81,19 @@ bool Fetcher::take_buffers(std::uint32_t count, std::uint32_t* first) {
   return false;
 }
 
+// Frames for a run that will be writable as a whole.
+FrameRun Fetcher::borrow_frames(PageRun run, PageIndex demanded, bool write) {
+  if (run.count < core_.borrow_from) return {};
+  for (std::uint32_t i = 0; i < run.count; ++i)
+    if (wants_protection(run.first + i, demanded, write)) return {};
+  return core_.borrow_frames(run.count);
+}
+
+std::byte* Fetcher::place_of(const Transfer& transfer, std::uint32_t offset) const {
+  if (transfer.frames.count == 0) return buffers_ + bytes_of_pages(transfer.first_buffer + offset);
+  return static_cast<std::byte*>(core_.frames.memory_of(transfer.frames.first + offset));
+}
+
 void Fetcher::unlock_rest(PageRun run) {
   core_.budget.subtract(run.count);
   for (std::uint32_t i = 0; i < run.count; ++i) {
@@ -91,8 +107,8 @@ void Fetcher::submit(Transfer& transfer) {
   std::array<far::Request, kRunMax> requests;
   auto index = static_cast<std::uint64_t>(&transfer - transfers_.data());
   for (std::uint32_t i = 0; i < transfer.run.count; ++i)
-    requests[i] = {far::Operation::read, core_.pages[transfer.run.first + i].load().far_page(),
-                   buffers_ + bytes_of_pages(transfer.first_buffer + i), index << 32 | i};
+    requests[i] = {far::Operation::read, core_.pages[transfer.run.first + i].load().far_page(), place_of(transfer, i),
+                   index << 32 | i};
   // The page that a thread waits for goes first.
   std::swap(requests[0], requests[transfer.demanded.value - transfer.run.first.value]);
   for (std::uint32_t sent = 0; sent < transfer.run.count;) {
@@ -136,6 +152,7 @@ void Fetcher::complete(const far::Completion& completion) {
     else
       unlock_rest({page, 1});
     transfer.done.set(offset);
+    if (transfer.frames.count != 0) core_.drop({transfer.frames.first + offset, 1});
   }
   if (transfer.left == 0) map_arrived(transfer);
 }
@@ -147,9 +164,8 @@ void Fetcher::map_arrived(Transfer& transfer) {
   bool all = transfer.left == 0;
   if (!all) {
     if (!transfer.arrived[wanted]) return;
-    map_run(transfer.demanded, 1, buffers_ + bytes_of_pages(transfer.first_buffer + wanted),
-            wants_protection(transfer.demanded, transfer.demanded, transfer.write), demanded_arrival(),
-            transfer.priority);
+    map_part(transfer, wanted, 1, wants_protection(transfer.demanded, transfer.demanded, transfer.write),
+             demanded_arrival());
     transfer.arrived.reset(wanted);
     transfer.done.set(wanted);
     stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
@@ -167,13 +183,23 @@ void Fetcher::map_arrived(Transfer& transfer) {
     while (at + length < transfer.run.count && transfer.arrived[at + length] &&
            wants_protection(first + length, transfer.demanded, transfer.write) == protect)
       ++length;
-    map_run(first, length, buffers_ + bytes_of_pages(transfer.first_buffer + at), protect,
-            at <= wanted && wanted < at + length ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD, transfer.priority);
+    map_part(transfer, at, length, protect,
+             at <= wanted && wanted < at + length ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD);
     at += length;
   }
-  for (std::uint32_t i = 0; i < transfer.run.count; ++i) buffers_used_.reset(transfer.first_buffer + i);
+  for (std::uint32_t i = 0; i < transfer.run.count && transfer.frames.count == 0; ++i)
+    buffers_used_.reset(transfer.first_buffer + i);
   transfer.active = false;
   --transfers_in_flight_;
+}
+
+void Fetcher::map_part(const Transfer& transfer, std::uint32_t offset, std::uint32_t count, bool protect,
+                       hl_arrival why) {
+  PageIndex first = transfer.run.first + offset;
+  if (transfer.frames.count != 0)
+    move_run(first, {transfer.frames.first + offset, count}, why, transfer.priority);
+  else
+    map_run(first, count, place_of(transfer, offset), protect, why, transfer.priority);
 }
 
 // I3: a page that may be written without a fault is dirty. Pages that are written every time they are here skip
@@ -184,19 +210,30 @@ bool Fetcher::wants_protection(PageIndex page, PageIndex demanded, bool write) {
   return !core_.pages[page].load().often_written();
 }
 
+const std::byte* Fetcher::direct_page(PageIndex page) const {
+  return static_cast<const std::byte*>(core_.device->direct_page(core_.pages[page].load().far_page()));
+}
+
 void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
   std::uint64_t started = now_ns();
   for (std::uint32_t at = 0; at < run.count;) {
     PageIndex first = run.first + at;
     bool protect = wants_protection(first, demanded, write);
-    auto source = static_cast<const std::byte*>(core_.device->direct_page(core_.pages[first].load().far_page()));
-    std::uint32_t length = 1;
-    while (at + length < run.count && wants_protection(first + length, demanded, write) == protect &&
-           core_.device->direct_page(core_.pages[first + length].load().far_page()) ==
-               source + bytes_of_pages(length))
-      ++length;
+    const std::byte* source = direct_page(first);
+    std::uint32_t length = 1, adjacent = 1;
+    while (at + length < run.count && wants_protection(first + length, demanded, write) == protect) ++length;
+    while (adjacent < length && direct_page(first + adjacent) == source + bytes_of_pages(adjacent)) ++adjacent;
+    FrameRun frames = protect ? FrameRun{} : core_.borrow_frames(length);
+    if (frames.count == 0) length = adjacent;
     bool holds_demanded = first <= demanded && demanded < first + length;
-    map_run(first, length, source, protect, holds_demanded ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD, priority);
+    hl_arrival why = holds_demanded ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD;
+    if (frames.count == 0) {
+      map_run(first, length, source, protect, why, priority);
+    } else {
+      for (std::uint32_t i = 0; i < length; ++i)
+        std::memcpy(core_.frames.memory_of(frames.first + i), direct_page(first + i), kPageSize);
+      move_run(first, frames, why, priority);
+    }
     at += length;
   }
   count(Counter::device_bytes_in, bytes_of_pages(run.count));
@@ -233,6 +270,19 @@ void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void*
     at += mapped;
   }
   count(Counter::pages_in, count_of_pages);
+}
+
+// What MOVE cannot bring (the mapping is not writable, the frames are shared since a fork) is copied.
+void Fetcher::move_run(PageIndex first, FrameRun filled, hl_arrival why, std::uint8_t priority) {
+  std::uint32_t moved = core_.move_in(first, filled);
+  if (moved != 0) core_.policy.arrived(first, moved, why, priority);
+  for (std::uint32_t i = 0; i < moved; ++i) publish(first + i, false);
+  count(Counter::pages_in, moved);
+  count(Counter::pages_moved_in, moved);
+  FrameRun rest{filled.first + moved, filled.count - moved};
+  if (rest.count == 0) return;
+  map_run(first + moved, rest.count, core_.frames.memory_of(rest.first), false, why, priority);
+  core_.drop(rest);
 }
 
 // The program changed the mapping by a raw system call. What is there counts; else there is nothing to keep.

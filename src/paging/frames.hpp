@@ -6,7 +6,9 @@
 //                     ^ tail: oldest                                   ^ head: next to take
 //
 // Frames are taken in ring order, so victims that are neighbours get neighbouring frames, and frames that expire
-// together are given back to the kernel in one range.
+// together are given back to the kernel in one range; or, with the memory they hold, lent to who brings in a run of
+// pages: filled and moved to the program, that costs less than half of what fresh memory costs
+// (docs/adr/0019-runs-come-in-by-move.md).
 #pragma once
 
 #include <atomic>
@@ -26,6 +28,7 @@ enum class FrameState : std::uint8_t {
   leaving,  // being written back
   parked,   // written; the page's word names this frame
   dropped,  // holds a physical page that nobody needs any more
+  lent,     // holds a physical page that a fetch fills, or will
 };
 
 struct Frame {
@@ -72,12 +75,22 @@ class FrameRing {
   template <typename Decide>
   std::uint32_t expire(Kernel& kernel, std::uint32_t max, Decide&& decide);
 
+  // `count` old frames with adjacent addresses whose bytes nobody needs any more, now lent: the borrower makes each
+  // of them empty (moved to the program) or dropped. count 0 when there are none. decide(): as in expire(), and what
+  // it discards is dropped before it returns.
+  template <typename Decide>
+  FrameRun lend(std::uint32_t count, Decide&& decide);
+
   Mutex& mutex() { return mutex_; }
   // In a forked child: every frame is given up (parked pages have their far copy).
   void abandon_all();
 
  private:
   void give_to_kernel(Kernel& kernel, std::uint32_t first, std::uint32_t length);
+  // The tail goes on to the oldest frame that is not empty. The mutex is held.
+  void pass_empty();
+  // Adjacent frames that are parked or dropped. Looks at four times as many at most. The mutex is held.
+  FrameRun oldest_stretch(std::uint32_t count) const;
 
   Mutex mutex_;
   std::uintptr_t base_ = 0;
@@ -105,10 +118,20 @@ std::uint32_t FrameRing::expire(Kernel& kernel, std::uint32_t max, Decide&& deci
     at += length;
     discarded += length;
   }
-  // relaxed: only the mutex's holder makes a frame empty here, and one emptied meanwhile can wait for the next walk
-  while (tail_ < head_ && frames_[tail_ % capacity_].state.load(std::memory_order_relaxed) == FrameState::empty)
-    ++tail_;
+  pass_empty();
   return discarded;
+}
+
+template <typename Decide>
+FrameRun FrameRing::lend(std::uint32_t count, Decide&& decide) {
+  LockGuard guard(mutex_);
+  pass_empty();
+  FrameRun run = oldest_stretch(count);
+  for (std::uint32_t i = 0; i < run.count; ++i)
+    if (decide(run.first + i, frames_[run.first + i]) != Decision::discard) return {};
+  for (std::uint32_t i = 0; i < run.count; ++i)
+    frames_[run.first + i].state.store(FrameState::lent, std::memory_order_relaxed);  // the mutex orders it
+  return run;
 }
 
 }  // namespace hinterland

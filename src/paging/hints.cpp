@@ -332,7 +332,7 @@ void Hints::take_back(PageIndex page, PageWord word, const Wanted& wanted) {
   core_.policy.arrived(page, 1, HL_ARRIVAL_REFAULT, wanted.priority);
   if (keep_clean) {
     core_.budget.add(1);
-    frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with the look in expire()
+    frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with the look in end_second_chance()
     core_.unlock(page, word.resident_clean(far));
   } else {
     core_.give_back(page, word.frame());

@@ -30,10 +30,17 @@ class WriteForecast {
   }
 
   bool expects_write(PageIndex page) {
+    return expects_write_unsampled(page) && guesses_.fetch_add(1, std::memory_order_relaxed) % kSampleEvery != 0;
+  }
+  // For the neighbours in a run: one that differed would cut the run in pieces.
+  bool expects_write_unsampled(PageIndex page) {
     std::uint8_t share = block(page).load(std::memory_order_relaxed);
     if (share == kUnknown) share = program_.load(std::memory_order_relaxed);
-    if (share <= kHalf) return false;
-    return guesses_.fetch_add(1, std::memory_order_relaxed) % kSampleEvery != 0;
+    return share > kHalf;
+  }
+  // Instead, the last page of every second long run is to show what becomes of it.
+  bool samples(PageRun run) {
+    return run.count >= kSampleEvery && runs_.fetch_add(1, std::memory_order_relaxed) % 2 == 0;
   }
 
   // What became of a page that was mapped protected.
@@ -60,7 +67,7 @@ class WriteForecast {
 
   std::atomic<std::uint8_t>* blocks_ = nullptr;
   std::atomic<std::uint8_t> program_{kUnknown};
-  std::atomic<std::uint32_t> guesses_{0};
+  std::atomic<std::uint32_t> guesses_{0}, runs_{0};
 };
 
 }  // namespace hinterland
