@@ -5,6 +5,7 @@
 
 #include "base/size.hpp"
 #include "far/slab_table.hpp"
+#include "far/stream_page.hpp"
 #include "far/synchronous_channel.hpp"
 
 namespace hinterland::far {
@@ -71,7 +72,7 @@ class MemDevice final : public Device {
       if (!slabs_.written(request.page)) return ENODATA;  // nothing to give, zeros least of all
       std::memcpy(request.buffer, address(request.page), kPageSize);
     } else {
-      std::memcpy(address(request.page), request.buffer, kPageSize);
+      stream_page(address(request.page), request.buffer);
       slabs_.mark_written(request.page);
     }
     return 0;
