@@ -326,11 +326,11 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
   count(write ? Counter::faults_write : Counter::faults_read);
   StreamWindow window = streams_.on_fault(page, core_.window.pages());
   // Decides, once a fetch, how the fetcher will map each page.
-  core_.pages[page].set_locked(word.arriving().with_often_written(expects_write(page, word)));
+  core_.pages[page].set_locked(word.arriving().with_writable(expects_write(page, word)));
   PageRun run = lock_around(page, window.run, PageState::far);
   if (core_.forecast.samples(run)) {
     PageIndex sample = run.first == page ? run.first + (run.count - 1) : run.first;
-    core_.pages[sample].set_locked(core_.pages[sample].load().with_often_written(false));
+    core_.pages[sample].set_locked(core_.pages[sample].load().with_writable(false));
   }
   if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
   make_room(run.count);
@@ -359,7 +359,7 @@ PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState stat
       return false;
     }
     bool writable = word.often_written() || core_.forecast.expects_write_unsampled({neighbour});
-    if (state == PageState::far) cell.set_locked(word.arriving().with_often_written(writable));
+    if (state == PageState::far) cell.set_locked(word.arriving().with_writable(writable));
     return true;
   };
   while (end < wanted.end().value && end - first < most && take(end)) ++end;

@@ -206,8 +206,8 @@ void Fetcher::map_part(const Transfer& transfer, std::uint32_t offset, std::uint
 // the fault, and are looked at again now and then, in case that has changed.
 bool Fetcher::wants_protection(PageIndex page, PageIndex demanded, bool write) {
   if (!core_.kernel.features().write_protect) return false;
-  if (page == demanded) return !write && !core_.pages[page].load().often_written();
-  return !core_.pages[page].load().often_written();
+  if (page == demanded && write) return false;
+  return !core_.pages[page].load().writable();
 }
 
 const std::byte* Fetcher::direct_page(PageIndex page) const {
@@ -304,8 +304,8 @@ void Fetcher::publish(PageIndex page, bool protect) {
     return;
   }
   core_.release_far(word.far_page());
-  // Not asked to write, only expected to: one time in eight, find out whether that still holds.
-  bool keep_expecting = ++recheck_ % 8 != 0;
+  // Not asked to write, only expected to: one time in four, find out whether that still holds.
+  bool keep_expecting = ++recheck_ % 4 != 0;
   core_.unlock(page, word.resident_dirty().with_often_written(word.often_written() && keep_expecting));
 }
 

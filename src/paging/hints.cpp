@@ -301,7 +301,7 @@ bool Hints::lock_far(PageIndex page, const Wanted& wanted) {
 }
 
 PageWord Hints::arriving(PageIndex page, PageWord word, const Wanted& wanted) {
-  return word.arriving().with_often_written(expects_write(page, word, wanted));
+  return word.arriving().with_writable(expects_write(page, word, wanted));
 }
 
 bool Hints::expects_write(PageIndex page, PageWord word, const Wanted& wanted) {
