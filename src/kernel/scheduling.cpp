@@ -36,6 +36,11 @@ bool in_first_user_namespace() {
 
 }  // namespace
 
+bool several_cpus_allowed() {
+  cpu_set_t allowed;
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
+}
+
 bool may_leave_idle_policy() {
   rlimit limit{};
   long nice_limit =

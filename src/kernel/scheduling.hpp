@@ -5,6 +5,9 @@
 
 namespace hinterland {
 
+// Whether the calling thread may run on more than one CPU.
+bool several_cpus_allowed();
+
 // Whether a thread that gave up its priority (SCHED_IDLE) may take it back: needs CAP_SYS_NICE, or RLIMIT_NICE as
 // high as the thread's nice value asks for.
 bool may_leave_idle_policy();

@@ -37,37 +37,69 @@ Result<std::unique_ptr<Evictor>> Evictor::create(Core& core) {
 
 std::size_t Evictor::reclaim(std::size_t wanted) {
   LockGuard guard(mutex_);
+  settle();
   // Signed: a page that could not be written and was copied back takes a local page more, until its frame expires.
   std::ptrdiff_t freed = 0;
   for (int round = 0; round < 16 && freed < static_cast<std::ptrdiff_t>(wanted);) {
     std::size_t missing = wanted - static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
-    std::size_t chosen = choose(std::min<std::size_t>(missing, kBatchMax));
-    // Victims without a frame first in the array, then those that go through one.
-    auto middle = std::stable_partition(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(chosen),
-                                        [this](const Victim& victim) { return !wants_frame(victim); });
-    std::size_t unmapped = static_cast<std::size_t>(middle - chosen_.begin());
-    freed_aside_ = 0;
-    flushes_ = unmapped != 0 ? 1 : 0;
-    auto freed_now = static_cast<std::ptrdiff_t>(drop_without_frame(Victims(chosen_.data(), unmapped)));
-    take_into_frames(Victims(chosen_.data() + unmapped, chosen - unmapped));
-    core_.flush_share.note(flushes_, chosen);
-    settle(Victims(taken_.data(), taken_count_));
+    std::size_t chosen = 0;
+    std::ptrdiff_t freed_now = take_round(std::min<std::size_t>(missing, kBatchMax), &chosen);
+    settle();
 
-    std::uint32_t used = core_.frames.used();
-    std::uint32_t target = core_.budget.park_target();
-    std::uint32_t surplus = used > target ? used - target : 0;
+    std::uint32_t surplus = surplus_frames();
     // Nothing left to choose: the second chance has to give way.
-    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(used, missing));
+    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(core_.frames.used(), missing));
     if (surplus != 0) freed_now += expire_frames(surplus);
     freed_now += freed_aside_;
     freed += freed_now;
-    count(Counter::reclaim_batches);
     if (freed_now <= 0 && wait_for_frames()) continue;
     ++round;
     if (chosen == 0 && freed_now == 0) break;
     if (core_.device->lost() != 0 && freed_now <= 0) break;
   }
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
+}
+
+std::optional<std::size_t> Evictor::take(std::size_t wanted) {
+  if (!mutex_.try_lock()) return std::nullopt;
+  std::optional<std::size_t> taken;
+  if (taken_count_ == 0) {
+    std::size_t chosen = 0;
+    std::ptrdiff_t freed = take_round(std::min<std::size_t>(wanted, kBatchMax), &chosen) + freed_aside_;
+    taken = static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0)) + taken_count_;
+  }
+  mutex_.unlock();
+  return taken;
+}
+
+void Evictor::settle_taken() {
+  LockGuard guard(mutex_);
+  if (taken_count_ == 0) return;
+  settle();
+  if (std::uint32_t surplus = surplus_frames(); surplus != 0) expire_frames(surplus);
+}
+
+std::uint32_t Evictor::surplus_frames() {
+  std::uint32_t used = core_.frames.used();
+  std::uint32_t target = core_.budget.park_target();
+  return used > target ? used - target : 0;
+}
+
+// Chooses and takes pages: unmaps those that need no frame, and moves the others to frames, to be settled. Returns
+// how many pages of local memory are free now.
+std::ptrdiff_t Evictor::take_round(std::size_t wanted, std::size_t* chosen) {
+  *chosen = choose(wanted);
+  // Victims without a frame first in the array, then those that go through one.
+  auto middle = std::stable_partition(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(*chosen),
+                                      [this](const Victim& victim) { return !wants_frame(victim); });
+  std::size_t unmapped = static_cast<std::size_t>(middle - chosen_.begin());
+  freed_aside_ = 0;
+  flushes_ = unmapped != 0 ? 1 : 0;
+  auto freed = static_cast<std::ptrdiff_t>(drop_without_frame(Victims(chosen_.data(), unmapped)));
+  take_into_frames(Victims(chosen_.data() + unmapped, *chosen - unmapped));
+  core_.flush_share.note(flushes_, *chosen);
+  count(Counter::reclaim_batches);
+  return freed;
 }
 
 // I5: while the other evictor gets no CPU in the middle of a batch, the ring may fill up behind it, and then every
@@ -296,7 +328,10 @@ bool Evictor::refuse(Victim& victim) {
   return false;
 }
 
-void Evictor::settle(Victims taken) {
+void Evictor::settle() {
+  Victims taken(taken_.data(), taken_count_);
+  taken_count_ = 0;
+  if (taken.empty()) return;
   std::size_t zeros = 0;
   for (Victim& victim : taken) {
     if (!victim.word.dirty()) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "paging/core.hpp"
@@ -24,6 +25,12 @@ class Evictor {
   // Makes about `wanted` pages of local memory free. Returns how many became free; 0 when nothing could be taken
   // (all pinned, or the device refuses). Thread-safe. May block for the device when it is not synchronous.
   std::size_t reclaim(std::size_t wanted);
+
+  // The same in two steps, by two threads: takes pages from the program, which costs less on some CPUs than on others
+  // (ADR 0015), and leaves what has to be written for settle_taken(). Returns how many were taken; nothing when what
+  // was taken before is not settled yet. At most kBatchMax. Until they are settled the pages are busy.
+  std::optional<std::size_t> take(std::size_t wanted);
+  void settle_taken();
 
   Mutex& mutex() { return mutex_; }
 
@@ -41,6 +48,7 @@ class Evictor {
 
   explicit Evictor(Core& core) : core_(core) {}
 
+  std::ptrdiff_t take_round(std::size_t wanted, std::size_t* chosen);
   bool wait_for_frames();                  // true: one may be had now
   std::size_t choose(std::size_t wanted);  // fills chosen_, sorted by page
   bool accept(PageIndex page, Victim* victim);
@@ -52,12 +60,13 @@ class Evictor {
   bool take_by_copy(Victim& victim, std::uint32_t frame);
   bool refuse(Victim& victim);
   void after_refused_move(Victim& victim, std::uint32_t frame, std::int64_t error);
-  void settle(Victims taken);  // write back, then park
+  void settle();  // writes back what was taken, then parks it
   void write_back(Victims taken);
   void gather(Victims taken, std::size_t outstanding);
   void park(Victim& victim);
   void restore(Victim& victim);  // could not be written: give it back to the program
   std::uint32_t expire_frames(std::uint32_t max);
+  std::uint32_t surplus_frames();
   bool wants_frame(const Victim& victim);
   void report_device_error(int error);
 
@@ -66,7 +75,7 @@ class Evictor {
   std::unique_ptr<far::Channel> channel_;
   std::array<Victim, kBatchMax> chosen_;
   std::array<Victim, kBatchMax> taken_;
-  std::size_t taken_count_ = 0;
+  std::size_t taken_count_ = 0;  // not settled yet
   alignas(kPageSize) std::array<std::byte, kPageSize> bounce_{};
   // Local pages freed in this round on side ways; below zero where pages were restored by a copy, and are local twice
   // until their frames expire.

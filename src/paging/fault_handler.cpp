@@ -36,9 +36,9 @@ FaultKind kind_of(PageWord word, const FaultMessage& message) {
 
 }  // namespace
 
-Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, const HandlerPlace& place, Evictor& direct,
-                                                           FaultHandler* first) {
-  auto handler = std::unique_ptr<FaultHandler>(new FaultHandler(core, place, direct, first));
+Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, const HandlerPlace& place, Settler& settler,
+                                                           Evictor& direct, FaultHandler* first) {
+  auto handler = std::unique_ptr<FaultHandler>(new FaultHandler(core, place, settler, direct, first));
   auto fetcher = Fetcher::create(core);
   if (!fetcher) return std::unexpected(fetcher.error());
   handler->fetcher_ = std::move(*fetcher);
@@ -48,6 +48,7 @@ Result<std::unique_ptr<FaultHandler>> FaultHandler::create(Core& core, const Han
 void FaultHandler::pause() {
   paused_.store(1);
   working_.lock();  // the handler lets go when nothing is in flight
+  direct_.settle_taken();
 }
 
 void FaultHandler::resume() {
@@ -210,12 +211,21 @@ void FaultHandler::observe(const FaultMessage& message, FaultKind kind) {
 // Reclaim ahead of need belongs to the background. But taking scattered pages flushes the faulting thread's CPU once
 // a page, and from another CPU that is an interrupt, which costs more than the page. A handler that shares the CPU
 // with the one thread that faults takes a few pages itself: it has woken the thread already.
-// (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md)
+// (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md) Writing them back is left to the settler.
 void FaultHandler::keep_room() {
   bool here = placement_.makes_way() && core_.flush_share.high() && core_.device->info().synchronous;
-  std::size_t freed = here ? direct_.reclaim(kPagesTakenHere) : 0;
-  count(Counter::reclaim_handler_pages, freed);
-  if (freed == 0) core_.budget.wake_reclaimer();
+  std::optional<std::size_t> taken = here ? take_here() : 0;
+  if (!taken) return;
+  count(Counter::reclaim_handler_pages, *taken);
+  if (*taken == 0) core_.budget.wake_reclaimer();
+}
+
+// Nothing: what was taken last time is being written back, and that is soon enough.
+std::optional<std::size_t> FaultHandler::take_here() {
+  if (core_.budget.falls_behind() || !settler_.ready()) return direct_.reclaim(kPagesTakenHere);
+  std::optional<std::size_t> taken = direct_.take(kPagesTakenHere);
+  if (taken && *taken != 0) settler_.call(place_.handler, direct_);
+  return taken;
 }
 
 void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMessage& message) {

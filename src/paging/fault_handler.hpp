@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
 #include "paging/fetcher.hpp"
 #include "paging/handler_placement.hpp"
+#include "paging/settler.hpp"
 #include "paging/spin_budget.hpp"
 #include "paging/streams.hpp"
 
@@ -21,8 +23,8 @@ namespace hinterland {
 class FaultHandler {
  public:
   // `first`: null for handler 0; for a spare one, handler 0, with which it shares what is known of streams.
-  static Result<std::unique_ptr<FaultHandler>> create(Core& core, const HandlerPlace& place, Evictor& direct,
-                                                      FaultHandler* first);
+  static Result<std::unique_ptr<FaultHandler>> create(Core& core, const HandlerPlace& place, Settler& settler,
+                                                      Evictor& direct, FaultHandler* first);
 
   // The thread's body: serves until the process ends.
   void run();
@@ -46,10 +48,11 @@ class FaultHandler {
   // A thread that computes for long is left alone after so many looks in vain, about 1 ms.
   static constexpr unsigned kLooksInVain = 4096;
 
-  FaultHandler(Core& core, const HandlerPlace& place, Evictor& direct, FaultHandler* first)
+  FaultHandler(Core& core, const HandlerPlace& place, Settler& settler, Evictor& direct, FaultHandler* first)
       : core_(core),
         place_(place),
         placement_(place),
+        settler_(settler),
         direct_(direct),
         own_streams_(core.read_ahead_pages_max),
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
@@ -71,10 +74,12 @@ class FaultHandler {
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
   void keep_room();
+  std::optional<std::size_t> take_here();
 
   Core& core_;
   const HandlerPlace place_;
   HandlerPlacement placement_;
+  Settler& settler_;
   Evictor& direct_;
   std::unique_ptr<Fetcher> fetcher_;
   SharedStreams own_streams_;

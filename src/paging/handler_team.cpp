@@ -21,7 +21,7 @@ unsigned spares_for_cpus() {
 }  // namespace
 
 Status HandlerTeam::create(Evictor& direct) {
-  auto made = FaultHandler::create(core_, {threads_, attendance_, companions_, 0}, direct, nullptr);
+  auto made = FaultHandler::create(core_, {threads_, attendance_, companions_, 0}, settler_, direct, nullptr);
   if (!made) return std::unexpected(made.error());
   handlers_[0] = std::move(*made);
   return {};
@@ -29,6 +29,7 @@ Status HandlerTeam::create(Evictor& direct) {
 
 Status HandlerTeam::start(void (*wake_housekeeper)()) {
   wake_housekeeper_ = wake_housekeeper;
+  settler_.set_waker(wake_housekeeper);
   bool one_is_enough = !core_.device->info().synchronous || !core_.kernel.features().look_for_faults;
   if (core_.observer != nullptr) one_is_enough = true;  // it is told of one fault at a time
   attendance_.allow_spares(one_is_enough ? 0 : spares_for_cpus(), wake_housekeeper);
@@ -42,7 +43,7 @@ Status HandlerTeam::start(void (*wake_housekeeper)()) {
 
 bool HandlerTeam::wants_start() const {
   unsigned next = made_.load(std::memory_order_relaxed);
-  return next < Attendance::kHandlersMax && attendance_.is_called(next);
+  return settler_.wants_start() || (next < Attendance::kHandlersMax && attendance_.is_called(next));
 }
 
 void HandlerTeam::start_called() {
@@ -50,6 +51,7 @@ void HandlerTeam::start_called() {
     static_cast<FaultHandler*>(self)->run_spare();
     return nullptr;
   };
+  settler_.start();
   while (wants_start()) {
     unsigned handler = made_.load(std::memory_order_relaxed);
     auto spare = add();
@@ -70,7 +72,8 @@ Result<FaultHandler*> HandlerTeam::add() {
   unsigned handler = made_.load(std::memory_order_relaxed);
   auto evictor = Evictor::create(core_);
   if (!evictor) return std::unexpected(evictor.error());
-  auto made = FaultHandler::create(core_, {threads_, attendance_, companions_, handler}, **evictor, &first());
+  auto made =
+      FaultHandler::create(core_, {threads_, attendance_, companions_, handler}, settler_, **evictor, &first());
   if (!made) return std::unexpected(made.error());
   evictors_[handler] = std::move(*evictor);
   handlers_[handler] = std::move(*made);
@@ -100,6 +103,7 @@ void HandlerTeam::after_fork_in_child() {
   made_.store(1, std::memory_order_relaxed);
   attendance_.after_fork_in_child();
   companions_.after_fork_in_child();
+  settler_.after_fork_in_child();
 }
 
 }  // namespace hinterland

@@ -11,6 +11,7 @@
 #include "paging/attendance.hpp"
 #include "paging/companions.hpp"
 #include "paging/fault_handler.hpp"
+#include "paging/settler.hpp"
 
 namespace hinterland {
 
@@ -46,6 +47,7 @@ class HandlerTeam {
   ProgramThreads& threads_;
   Attendance attendance_;
   Companions companions_;
+  Settler settler_{companions_};
   void (*wake_housekeeper_)() = nullptr;
   std::array<std::unique_ptr<Evictor>, Attendance::kHandlersMax> evictors_;  // of spare handlers
   std::array<std::unique_ptr<FaultHandler>, Attendance::kHandlersMax> handlers_;

@@ -1,24 +1,14 @@
 #include "paging/reclaimer.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <ctime>
 
 #include "base/inside.hpp"
 #include "base/log.hpp"
+#include "kernel/scheduling.hpp"
 #include "paging/runtime_thread.hpp"
 
 namespace hinterland {
-namespace {
-
-bool several_cpus() {
-  cpu_set_t allowed;
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
-}
-
-}  // namespace
-
 void Reclaimer::run() {
   InsideRuntime inside;
   note_runtime_thread();
@@ -66,7 +56,7 @@ void Reclaimer::call_helper() {
 void Reclaimer::start_helper() {
   if (!wants_help()) return;
   helper_tried_ = true;
-  if (!several_cpus()) return;
+  if (!several_cpus_allowed()) return;
   auto evictor = Evictor::create(core_);
   Status status;
   if (evictor) {
