@@ -6,9 +6,11 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/stats.hpp"
 #include "paging/testing/page_machine.hpp"
 #include "paging/testing/policies.hpp"
 
@@ -329,6 +331,89 @@ TEST(PageMachineCase, AWritablePageThatMoveRefusesStaysWithoutWriteProtection) {
   EXPECT_EQ(machine.core().pages[{0}].load().state(), PageState::resident);
   EXPECT_NE(machine.core().pages[{2}].load().state(), PageState::resident);
   EXPECT_NE(machine.core().pages[{3}].load().state(), PageState::resident);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+std::uint64_t counted(Counter counter) {
+  return stat_page()->counters[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
+}
+
+// Runs that are written come in by MOVE, in frames that eviction has emptied: read from a device that is asked, or
+// copied from where it lies, or zeros.
+class RunsThatAreMovedIn : public ::testing::TestWithParam<bool> {
+ protected:
+  RunsThatAreMovedIn() {
+    MachineOptions options = fifo_options();
+    options.direct = GetParam();
+    machine.emplace(options, 1);
+    machine->map(0, 400, kReadWrite);
+  }
+  // Pages moved in while every page is changed in turn, twice.
+  std::uint64_t change_all() {
+    std::uint64_t before = counted(Counter::pages_moved_in);
+    for (int round = 0; round < 2; ++round)
+      for (std::uint32_t page = 0; page < 400; ++page) {
+        machine->write(page);
+        if (machine->core().budget.should_start()) machine->evict(16);
+      }
+    return counted(Counter::pages_moved_in) - before;
+  }
+  std::optional<PageMachine> machine;
+};
+
+TEST_P(RunsThatAreMovedIn, HoldWhatWasWritten) {
+  EXPECT_GT(change_all(), 100u);
+  EXPECT_EQ(machine->failure(), "");
+  EXPECT_EQ(machine->check_invariants(0), "");
+}
+
+TEST_P(RunsThatAreMovedIn, AreCopiedWhereTheKernelDoesNotMove) {
+  machine->kernel().failures.moves = 1 << 20;
+  machine->kernel().failures.move_error = -EBUSY;
+  change_all();
+  EXPECT_EQ(machine->failure(), "");
+  EXPECT_EQ(machine->check_invariants(0), "");
+  machine->kernel().failures.moves = 0;
+  machine->kernel().failures.partial_pages = 2;
+  change_all();
+  EXPECT_EQ(machine->failure(), "");
+  EXPECT_EQ(machine->check_invariants(0), "");
+}
+INSTANTIATE_TEST_SUITE_P(Each, RunsThatAreMovedIn, ::testing::Bool(),
+                         [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
+
+// The two steps of the evictor by two threads: in between, a page is busy, and who wants it waits.
+TEST(PageMachineCase, APageThatIsTakenButNotSettledComesBackWhenItIs) {
+  PageMachine machine(fifo_options(), 1);
+  machine.map(0, 8, kReadWrite);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.write(page);
+  Evictor& evictor = *machine.parts().direct;
+  EXPECT_EQ(evictor.take(4), 4u);
+  EXPECT_EQ(evictor.take(4), std::nullopt) << "one batch at a time";
+  EXPECT_TRUE(machine.core().pages[{0}].load().busy());
+  FaultMessage message{};
+  message.address = machine.address_of(0);
+  machine.serve(message);
+  EXPECT_TRUE(machine.core().pages[{0}].load().waiters());
+  evictor.settle_taken();
+  EXPECT_EQ(machine.core().pages[{0}].load().state(), PageState::parked);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.read(page);
+  EXPECT_EQ(machine.failure(), "");
+  EXPECT_EQ(machine.check_invariants(0), "");
+  EXPECT_EQ(evictor.take(2), 2u);
+  evictor.reclaim(2);  // settles what was left
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// Fork wants no page on its way: who pauses the handler settles what it took.
+TEST(PageMachineCase, WhoPausesTheHandlerSettlesWhatItTook) {
+  PageMachine machine(fifo_options(), 1);
+  machine.map(0, 8, kReadWrite);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.write(page);
+  EXPECT_EQ(machine.parts().direct->take(4), 4u);
+  machine.parts().handlers.pause();
+  for (std::uint32_t page = 0; page < 8; ++page) EXPECT_FALSE(machine.core().pages[{page}].load().busy());
+  machine.parts().handlers.resume();
   EXPECT_EQ(machine.check_invariants(0), "");
 }
 
