@@ -8,7 +8,7 @@
 // Frames are taken in ring order, so victims that are neighbours get neighbouring frames, and frames that expire
 // together are given back to the kernel in one range; or, with the memory they hold, lent to who brings in a run of
 // pages: filled and moved to the program, that costs less than half of what fresh memory costs
-// (docs/adr/0019-runs-come-in-by-move.md).
+// (docs/adr/0020-runs-come-in-by-move.md).
 #pragma once
 
 #include <atomic>

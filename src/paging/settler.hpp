@@ -2,7 +2,7 @@
 //
 // Scattered pages are best taken on the CPU where the program runs (ADR 0015), and that is the handler's; but then to
 // compress or copy them, and to give their memory back, is work that another CPU can do while the next faults are
-// served (docs/adr/0020-another-thread-writes-back.md). A thread that sleeps until the handler calls it, once for
+// served (docs/adr/0021-another-thread-writes-back.md). A thread that sleeps until the handler calls it, once for
 // each batch. It is made when it is first called (the housekeeper asks); until then handlers write back what they
 // take.
 #pragma once
