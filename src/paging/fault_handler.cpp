@@ -173,6 +173,7 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   while (!cell.try_lock(&word))
     if (cell.announce_waiter()) {  // who holds it wakes the thread, which looks again
       core_.page_is_waited_for();
+      if (fetcher_->is_marker(page)) read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)).ahead);
       return observe(message, FaultKind::waited);
     }
   observe(message, kind_of(word, message));
@@ -256,7 +257,7 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
 }
 
 void FaultHandler::serve_untouched(PageIndex page, const FaultMessage& message) {
-  StreamWindow window = streams_.on_fault(page, core_.window.pages());
+  StreamWindow window = streams_.on_fault(page, core_.window.pages(), run_max(page));
   PageRun run = lock_around(page, window.run, PageState::untouched);
   make_room(run.count);
   map_zeros(run, message.write);
@@ -334,7 +335,7 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
 
 void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
   count(write ? Counter::faults_write : Counter::faults_read);
-  StreamWindow window = streams_.on_fault(page, core_.window.pages());
+  StreamWindow window = streams_.on_fault(page, core_.window.pages(), run_max(page));
   // Decides, once a fetch, how the fetcher will map each page.
   core_.pages[page].set_locked(word.arriving().with_writable(expects_write(page, word)));
   PageRun run = lock_around(page, window.run, PageState::far);
@@ -346,34 +347,56 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
   make_room(run.count);
   core_.budget.add(run.count);
   fetcher_->start(run, page, write);
+  read_ahead(window.ahead);
+}
+
+// Asks for what a stream will want next, while it uses up what it has.
+void FaultHandler::read_ahead(PageRun wanted) {
+  std::uint32_t most = std::min(wanted.count, run_max(wanted.first)), count = 0;
+  if (most == 0 || !core_.budget.has_room(most)) return;
+  while (count < most && lock_in_state(wanted.first + count, PageState::far)) ++count;
+  if (count == 0) return;
+  PageRun run{wanted.first, count};
+  if (core_.forecast.samples(run)) {
+    PageIndex last = wanted.first + (count - 1);
+    core_.pages[last].set_locked(core_.pages[last].load().with_writable(false));
+  }
+  hinterland::count(Counter::pages_read_ahead, count);
+  core_.budget.add(count);
+  if (fetcher_->start_ahead(run)) streams_.asked_ahead(run);
 }
 
 bool FaultHandler::expects_write(PageIndex page, PageWord word) {
   return word.often_written() || core_.forecast.expects_write(page);
 }
 
-// Locks the neighbours of a page that are in the same state, as far as the window asks, without waiting.
-PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState state) {
-  // Under a small budget a run must not push out what it brings.
+// Under a small budget a run must not push out what it brings.
+std::uint32_t FaultHandler::run_max(PageIndex page) {
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
-  most = std::min(most, core_.read_ahead_max(page) + 1);
-  std::uint32_t first = page.value, end = page.value + 1;
-  auto take = [&](std::uint32_t neighbour) {
-    if (core_.pages[{neighbour}].load().state() != state) return false;
-    core_.pages.note_used({neighbour});
-    PageCell& cell = core_.pages[{neighbour}];
-    PageWord word;
-    if (!cell.try_lock(&word)) return false;
-    if (word.state() != state) {
-      core_.unlock({neighbour}, word);
-      return false;
-    }
-    bool writable = word.often_written() || core_.forecast.expects_write_unsampled({neighbour});
-    if (state == PageState::far) cell.set_locked(word.arriving().with_writable(writable));
-    return true;
-  };
-  while (end < wanted.end().value && end - first < most && take(end)) ++end;
-  while (first > wanted.first.value && end - first < most && take(first - 1)) --first;
+  return std::min(most, core_.read_ahead_max(page) + 1);
+}
+
+// Without waiting. A far page is arriving from now on, mapped as its neighbourhood suggests.
+bool FaultHandler::lock_in_state(PageIndex page, PageState state) {
+  if (core_.pages[page].load().state() != state) return false;
+  core_.pages.note_used(page);
+  PageCell& cell = core_.pages[page];  // only now: an unused page's cell is not its own
+  PageWord word;
+  if (!cell.try_lock(&word)) return false;
+  if (word.state() != state) {
+    core_.unlock(page, word);
+    return false;
+  }
+  bool writable = word.often_written() || core_.forecast.expects_write_unsampled(page);
+  if (state == PageState::far) cell.set_locked(word.arriving().with_writable(writable));
+  return true;
+}
+
+// Locks the neighbours of a page that are in the same state, as far as the window asks.
+PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState state) {
+  std::uint32_t most = run_max(page), first = page.value, end = page.value + 1;
+  while (end < wanted.end().value && end - first < most && lock_in_state({end}, state)) ++end;
+  while (first > wanted.first.value && end - first < most && lock_in_state({first - 1}, state)) --first;
   return {{first}, end - first};
 }
 

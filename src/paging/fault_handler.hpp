@@ -54,7 +54,7 @@ class FaultHandler {
         placement_(place),
         settler_(settler),
         direct_(direct),
-        own_streams_(core.read_ahead_pages_max),
+        own_streams_(core.read_ahead_pages_max, !core.device->info().synchronous),
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);
@@ -69,6 +69,9 @@ class FaultHandler {
   void serve_parked(PageIndex page, PageWord word, bool write);
   void serve_far(PageIndex page, PageWord word, bool write);
   bool expects_write(PageIndex page, PageWord word);
+  bool lock_in_state(PageIndex page, PageState state);
+  std::uint32_t run_max(PageIndex page);
+  void read_ahead(PageRun wanted);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
   std::uint32_t move_zeros(PageRun run);
   void map_zeros(PageRun run, bool write);

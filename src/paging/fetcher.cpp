@@ -16,13 +16,13 @@ Result<std::unique_ptr<Fetcher>> Fetcher::create(Core& core, For whom) {
   auto channel = core.device->open_channel();
   if (!channel) return std::unexpected(channel.error());
   fetcher->channel_ = std::move(*channel);
-  fetcher->buffers_ = static_cast<std::byte*>(reserve_zeroed(bytes_of_pages(kBuffers)));
+  fetcher->buffers_ = static_cast<std::byte*>(reserve_zeroed(bytes_of_pages(kBuffers + kKept)));
   if (fetcher->buffers_ == nullptr) return std::unexpected(Error::make(ENOMEM, "no memory for transfer buffers"));
   return fetcher;
 }
 
 Fetcher::~Fetcher() {
-  if (buffers_ != nullptr) raw_munmap(buffers_, bytes_of_pages(kBuffers));
+  if (buffers_ != nullptr) raw_munmap(buffers_, bytes_of_pages(kBuffers + kKept));
 }
 
 void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
@@ -30,26 +30,88 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
     start_direct(run, demanded, write, priority);
     return;
   }
-  Transfer* transfer = free_transfer();
-  std::uint32_t first_buffer = 0;
-  FrameRun frames;
-  if (transfer != nullptr) frames = borrow_frames(run, demanded, write);
+  if (run.count == 1 && map_kept(demanded, write, priority)) return;
+  Transfer* transfer = prepare(run, demanded, write);
   // Short of buffers: only what was asked for; and for that there will be one when the next request completes.
-  if (transfer != nullptr && frames.count == 0 && !take_buffers(run.count, &first_buffer)) transfer = nullptr;
   while (transfer == nullptr) {
     if (run.count > 1) {
       unlock_rest({run.first, demanded.value - run.first.value});
       unlock_rest({demanded + 1, run.end().value - demanded.value - 1});
       run = {demanded, 1};
     }
-    transfer = free_transfer();
-    if (transfer != nullptr && !take_buffers(1, &first_buffer)) transfer = nullptr;
+    transfer = prepare(run, demanded, write);
     if (transfer == nullptr && !progress()) wait(1'000'000'000);
   }
-  *transfer = Transfer{run, demanded, write, priority, true, first_buffer, frames, run.count, now_ns(), {}, {}};
-  ++transfers_in_flight_;
+  transfer->priority = priority;
   submit(*transfer);
   progress();
+}
+
+bool Fetcher::start_ahead(PageRun run) {
+  Transfer* transfer = prepare(run, run.first, false);
+  if (transfer == nullptr) {
+    unlock_rest(run);
+    return false;
+  }
+  transfer->ahead = true;
+  submit(*transfer);
+  return true;
+}
+
+bool Fetcher::is_marker(PageIndex page) const {
+  return transfers_in_flight_ != 0 && std::any_of(transfers_.begin(), transfers_.end(), [page](const Transfer& each) {
+           return each.active && each.ahead && each.run.first == page;
+         });
+}
+
+// An active transfer with a place for each page; nullptr when they are all in use.
+Fetcher::Transfer* Fetcher::prepare(PageRun run, PageIndex demanded, bool write) {
+  Transfer* transfer = free_transfer();
+  if (transfer == nullptr) return nullptr;
+  FrameRun frames = borrow_frames(run, demanded, write);
+  std::uint32_t first_buffer = 0;
+  if (frames.count == 0 && !take_buffers(run.count, &first_buffer)) return nullptr;
+  *transfer = {};
+  transfer->run = run;
+  transfer->demanded = demanded;
+  transfer->write = write;
+  transfer->active = true;
+  transfer->first_buffer = first_buffer;
+  transfer->frames = frames;
+  transfer->left = run.count;
+  transfer->started_ns = now_ns();
+  ++transfers_in_flight_;
+  return transfer;
+}
+
+// The marker of a stream: far still, but without I/O when it is asked for.
+void Fetcher::keep_first(Transfer& transfer) {
+  PageIndex page = transfer.run.first;
+  PageWord word = core_.pages[page].load();
+  auto same =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.used && each.page == page; });
+  std::uint32_t entry = same != kept_.end() ? static_cast<std::uint32_t>(same - kept_.begin()) : next_kept_++ % kKept;
+  kept_[entry] = {page, word.far_page(), true};
+  std::memcpy(kept_bytes(entry), place_of(transfer, 0), kPageSize);
+  if (transfer.frames.count != 0) core_.drop({transfer.frames.first, 1});
+  transfer.arrived.reset(0);
+  transfer.done.set(0);
+  core_.budget.subtract(1);
+  PageWord far = PageWord{}.far(word.far_page()).with_often_written(word.often_written());
+  core_.unlock(page, far.with_fetched(true));
+}
+
+bool Fetcher::map_kept(PageIndex page, bool write, std::uint8_t priority) {
+  PageWord word = core_.pages[page].load();
+  if (!word.fetched()) return false;
+  for (std::uint32_t entry = 0; entry < kKept; ++entry) {
+    Kept& kept = kept_[entry];
+    if (!kept.used || kept.page != page || kept.far != word.far_page()) continue;
+    kept.used = false;
+    map_run(page, 1, kept_bytes(entry), wants_protection(page, page, write), demanded_arrival(), priority);
+    return true;
+  }
+  return false;
 }
 
 Fetcher::Transfer* Fetcher::free_transfer() {
@@ -147,7 +209,7 @@ void Fetcher::complete(const far::Completion& completion) {
   } else {
     // What was only read ahead is not given up before somebody wants it.
     PageIndex page = transfer.run.first + offset;
-    if (page == transfer.demanded && whom_ == For::faults)
+    if (page == transfer.demanded && whom_ == For::faults && !transfer.ahead)
       lose(page, completion.error);
     else
       unlock_rest({page, 1});
@@ -163,7 +225,7 @@ void Fetcher::map_arrived(Transfer& transfer) {
   std::uint32_t wanted = transfer.demanded.value - transfer.run.first.value;
   bool all = transfer.left == 0;
   if (!all) {
-    if (!transfer.arrived[wanted]) return;
+    if (transfer.ahead || !transfer.arrived[wanted]) return;
     map_part(transfer, wanted, 1, wants_protection(transfer.demanded, transfer.demanded, transfer.write),
              demanded_arrival());
     transfer.arrived.reset(wanted);
@@ -171,7 +233,9 @@ void Fetcher::map_arrived(Transfer& transfer) {
     stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
     return;
   }
-  if (transfer.arrived[wanted]) stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
+  if (transfer.ahead && transfer.arrived[0] && !core_.pages[transfer.run.first].load().waiters())
+    keep_first(transfer);
+  if (transfer.arrived[wanted] && !transfer.ahead) stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
   for (std::uint32_t at = 0; at < transfer.run.count;) {
     if (!transfer.arrived[at]) {
       ++at;
@@ -184,7 +248,7 @@ void Fetcher::map_arrived(Transfer& transfer) {
            wants_protection(first + length, transfer.demanded, transfer.write) == protect)
       ++length;
     map_part(transfer, at, length, protect,
-             at <= wanted && wanted < at + length ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD);
+             at <= wanted && wanted < at + length && !transfer.ahead ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD);
     at += length;
   }
   for (std::uint32_t i = 0; i < transfer.run.count && transfer.frames.count == 0; ++i)

@@ -35,6 +35,12 @@ class Fetcher {
   // `priority` is the policy's, for all of them.
   void start(PageRun run, PageIndex demanded, bool write, std::uint8_t priority = 0);
 
+  // The same for pages that nobody asked for yet. The first of them is not mapped but kept, its cell unlocked as far
+  // and fetched: start() finds it when it is asked for. False when buffers are short, and then they are far again.
+  bool start_ahead(PageRun run);
+  // Whether the page is the first of a run that is on its way ahead.
+  bool is_marker(PageIndex page) const;
+
   // Gathers completions and maps what has come. Never blocks. True when something came.
   bool progress();
   void wait(std::uint64_t timeout_ns) { channel_->wait(timeout_ns); }
@@ -50,6 +56,7 @@ class Fetcher {
     bool write = false;
     std::uint8_t priority = 0;
     bool active = false;
+    bool ahead = false;  // by start_ahead()
     std::uint32_t first_buffer = 0;
     FrameRun frames;         // borrowed, one for each page, instead of buffers; count 0: none
     std::uint32_t left = 0;  // requests not completed yet
@@ -60,6 +67,14 @@ class Fetcher {
   static constexpr std::uint32_t kTransfers = 64;
   static constexpr std::uint32_t kBuffers = 512;  // 2 MiB of local memory at most, and only if it is used
 
+  // A page that was read ahead and not mapped. Good as long as its word says "fetched" and names the same far page.
+  struct Kept {
+    PageIndex page{};
+    far::FarPage far{};
+    bool used = false;
+  };
+  static constexpr std::uint32_t kKept = 32;  // as many as there are streams
+
   Fetcher(Core& core, For whom) : core_(core), whom_(whom) {}
   hl_arrival demanded_arrival() const { return whom_ == For::faults ? HL_ARRIVAL_FAULT : HL_ARRIVAL_HINT; }
   const std::byte* direct_page(PageIndex page) const;
@@ -69,6 +84,10 @@ class Fetcher {
   std::byte* place_of(const Transfer& transfer, std::uint32_t offset) const;
   Transfer* free_transfer();
   void unlock_rest(PageRun run);
+  Transfer* prepare(PageRun run, PageIndex demanded, bool write);
+  void keep_first(Transfer& transfer);
+  bool map_kept(PageIndex page, bool write, std::uint8_t priority);
+  std::byte* kept_bytes(std::uint32_t entry) const { return buffers_ + bytes_of_pages(kBuffers + entry); }
   void submit(Transfer& transfer);
   void complete(const far::Completion& completion);
   void map_arrived(Transfer& transfer);
@@ -84,7 +103,9 @@ class Fetcher {
   Core& core_;
   const For whom_;
   std::unique_ptr<far::Channel> channel_;
-  std::byte* buffers_ = nullptr;  // kBuffers pages
+  std::byte* buffers_ = nullptr;  // kBuffers pages, then kKept
+  std::array<Kept, kKept> kept_{};
+  std::uint32_t next_kept_ = 0;
   std::bitset<kBuffers> buffers_used_;
   std::uint32_t next_buffer_ = 0;
   std::array<Transfer, kTransfers> transfers_;

@@ -382,6 +382,67 @@ TEST_P(RunsThatAreMovedIn, AreCopiedWhereTheKernelDoesNotMove) {
 INSTANTIATE_TEST_SUITE_P(Each, RunsThatAreMovedIn, ::testing::Bool(),
                          [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
 
+// A stream over a device that takes its time: the next window is asked for ahead, its first page kept.
+class ReadAheadMarker : public ::testing::Test {
+ protected:
+  ReadAheadMarker() {
+    MachineOptions options = fifo_options();
+    options.direct = false;
+    machine.emplace(options, 1);
+    machine->map(0, 64, kReadWrite);
+    for (std::uint32_t page = 0; page < 64; ++page) machine->write(page);
+    machine->evict(64), machine->evict(64);
+    for (std::uint32_t page = 0; page < 12 && marker == 0; ++page) {
+      machine->read(page);
+      for (std::uint32_t at = page + 1; at < 64; ++at)
+        if (machine->core().pages[{at}].load().fetched()) marker = at;
+    }
+  }
+  PageWord word(std::uint32_t page) { return machine->core().pages[{page}].load(); }
+  std::optional<PageMachine> machine;
+  std::uint32_t marker = 0;
+};
+
+TEST_F(ReadAheadMarker, IsFarStillButNeedsNoDevice) {
+  ASSERT_NE(marker, 0u);
+  EXPECT_EQ(word(marker).state(), PageState::far);
+  EXPECT_FALSE(word(marker).busy());
+  EXPECT_EQ(word(marker + 1).state(), PageState::resident);
+  EXPECT_EQ(machine->check_invariants(0), "");
+  machine->device()->faults.reads = 1;
+  machine->read(marker);
+  EXPECT_EQ(word(marker).state(), PageState::resident);
+  EXPECT_EQ(machine->failure(), "");
+}
+
+TEST_F(ReadAheadMarker, IsForgottenWhenThePageChanges) {
+  ASSERT_NE(marker, 0u);
+  Hint hint{};
+  hint.address = machine->address_of(marker);
+  hint.size = 1;
+  machine->hint(hint);  // another way in
+  machine->write(marker);
+  while (word(marker).state() != PageState::far) machine->evict(16);
+  EXPECT_FALSE(word(marker).fetched());
+  machine->read(marker);  // compares
+  EXPECT_EQ(machine->failure(), "");
+  machine->drop(marker, 1);
+  machine->read(marker);
+  EXPECT_EQ(machine->failure(), "");
+  EXPECT_EQ(machine->check_invariants(0), "");
+}
+
+TEST_F(ReadAheadMarker, AStreamThroughAllReadsWhatWasWritten) {
+  std::uint64_t before = counted(Counter::pages_read_ahead);
+  for (int round = 0; round < 3; ++round) {
+    machine->evict(64);
+    for (std::uint32_t page = 0; page < 64; ++page) machine->read(page);
+  }
+  EXPECT_GT(counted(Counter::pages_read_ahead) - before, 60u);
+  EXPECT_EQ(machine->failure(), "");
+  EXPECT_EQ(machine->check_invariants(0), "");
+}
+
 // The two steps of the evictor by two threads: in between, a page is busy, and who wants it waits.
 TEST(PageMachineCase, APageThatIsTakenButNotSettledComesBackWhenItIs) {
   PageMachine machine(fifo_options(), 1);

@@ -15,8 +15,9 @@
 // bit   7      often written: the last read fetch was followed by a write, so map it writable next time
 // bit   8      has far: the payload names a far page
 // bit   9      writable: how this one fetch will map it, out of bit 7 or a guess (Arriving only)
-// bit  16..19  priority, from hints
-// bit  24..63  payload: a far page (Resident clean, Arriving, Far), or a frame (Leaving, Parked)
+// bit  10      fetched: the fetcher may hold a copy of the far page already (Far only; any change of the word ends
+// it) bit  16..19  priority, from hints bit  24..63  payload: a far page (Resident clean, Arriving, Far), or a frame
+// (Leaving, Parked)
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@ class PageWord {
   constexpr bool dirty() const { return (bits_ & kDirty) != 0; }
   constexpr bool discardable() const { return (bits_ & kDiscardable) != 0; }
   constexpr bool often_written() const { return (bits_ & kOftenWritten) != 0; }
+  constexpr bool fetched() const { return (bits_ & kFetched) != 0; }
   constexpr bool writable() const { return (bits_ & kWritable) != 0; }
   constexpr bool has_far() const { return (bits_ & kHasFar) != 0; }
   constexpr far::FarPage far_page() const { return {bits_ >> kPayloadShift}; }
@@ -66,6 +68,7 @@ class PageWord {
   constexpr PageWord arriving() const {
     return PageWord((bits_ & ~(kStateMask | kBusy | kWaiters)) | static_cast<std::uint64_t>(PageState::arriving));
   }
+  constexpr PageWord with_fetched(bool on) const { return PageWord(on ? bits_ | kFetched : bits_ & ~kFetched); }
   constexpr PageWord with_writable(bool on) const { return PageWord(on ? bits_ | kWritable : bits_ & ~kWritable); }
   constexpr PageWord with_discardable(bool on) const {
     return PageWord(on ? bits_ | kDiscardable : bits_ & ~kDiscardable);
@@ -76,7 +79,7 @@ class PageWord {
 
   static constexpr std::uint64_t kStateMask = 7, kBusy = 1u << 3, kWaiters = 1u << 4, kDirty = 1u << 5,
                                  kDiscardable = 1u << 6, kOftenWritten = 1u << 7, kHasFar = 1u << 8,
-                                 kWritable = 1u << 9;
+                                 kWritable = 1u << 9, kFetched = 1u << 10;
   static constexpr unsigned kPayloadShift = 24;
 
  private:

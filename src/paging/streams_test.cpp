@@ -12,14 +12,14 @@ namespace {
 constexpr std::uint32_t kPages = 1u << 20;
 
 TEST(StreamsTest, ALoneFaultBringsOnePage) {
-  Streams streams(64);
+  Streams streams(64, false);
   StreamWindow window = streams.on_fault({1000}, kPages);
   EXPECT_EQ(window.run, (PageRun{{1000}, 1}));
   EXPECT_FALSE(window.confirmed);
 }
 
 TEST(StreamsTest, ASequentialStreamDoublesUpToTheMaximum) {
-  Streams streams(16);
+  Streams streams(16, false);
   std::uint32_t at = 100;
   for (std::uint32_t expected : {1u, 2u, 4u, 8u, 16u, 16u, 16u}) {
     StreamWindow window = streams.on_fault({at}, kPages);
@@ -29,14 +29,14 @@ TEST(StreamsTest, ASequentialStreamDoublesUpToTheMaximum) {
 }
 
 TEST(StreamsTest, AFewResidentPagesAreSteppedOver) {
-  Streams streams(16);
+  Streams streams(16, false);
   streams.on_fault({100}, kPages);
   EXPECT_TRUE(streams.on_fault({103}, kPages).confirmed);   // 101 and 102 were there
   EXPECT_FALSE(streams.on_fault({109}, kPages).confirmed);  // too far beyond 105
 }
 
 TEST(StreamsTest, AStreamMayRunDownwards) {
-  Streams streams(16);
+  Streams streams(16, false);
   streams.on_fault({1000}, kPages);
   std::uint32_t at = 999;
   for (std::uint32_t expected : {2u, 4u, 8u, 16u, 16u}) {
@@ -48,7 +48,7 @@ TEST(StreamsTest, AStreamMayRunDownwards) {
 }
 
 TEST(StreamsTest, ManyStreamsInterleave) {
-  Streams streams(32);
+  Streams streams(32, false);
   std::array<std::uint32_t, 24> at{};
   for (std::uint32_t i = 0; i < at.size(); ++i) at[i] = i * 10'000;
   std::uint32_t last = 0;
@@ -66,7 +66,7 @@ TEST(StreamsTest, RandomFaultsStayAtOnePage) {
   std::uint64_t seed = far::testing::test_seed();
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
-  Streams streams(64);
+  Streams streams(64, false);
   std::uint32_t brought = 0;
   for (int i = 0; i < 10'000; ++i) {
     PageIndex page{static_cast<std::uint32_t>(random() % kPages)};
@@ -78,8 +78,50 @@ TEST(StreamsTest, RandomFaultsStayAtOnePage) {
   EXPECT_LT(brought, 10'200u);  // a random fault next to one of the last 32 happens once in ten thousand
 }
 
+TEST(StreamsTest, TheNextWindowIsProposedWhileThisOneIsUsedUp) {
+  Streams streams(16, true);
+  std::uint32_t at = 100;
+  for (std::uint32_t expected : {1u, 2u}) at = streams.on_fault({at}, kPages).run.first.value + expected;
+  StreamWindow first = streams.on_fault({at}, kPages);
+  EXPECT_EQ(first.run, (PageRun{{103}, 4}));
+  EXPECT_EQ(first.ahead, (PageRun{{107}, 4}));
+  streams.asked_ahead(first.ahead);
+  StreamWindow marker = streams.on_fault({107}, kPages);
+  EXPECT_EQ(marker.run, (PageRun{{107}, 1}));  // the rest of its window is there
+  EXPECT_EQ(marker.ahead, (PageRun{{111}, 8}));
+  streams.asked_ahead({marker.ahead.first, 3});  // only so much was free
+  EXPECT_EQ(streams.on_fault({111}, kPages).ahead, (PageRun{{114}, 16}));
+}
+
+TEST(StreamsTest, AWindowThatNobodyAskedForIsNotCountedOn) {
+  Streams streams(16, true);
+  for (std::uint32_t at : {100u, 101u, 103u}) streams.on_fault({at}, kPages);  // and 107 is proposed, in vain
+  StreamWindow window = streams.on_fault({107}, kPages);
+  EXPECT_EQ(window.run, (PageRun{{107}, 8}));
+  EXPECT_EQ(window.ahead, (PageRun{{115}, 8}));
+}
+
+TEST(StreamsTest, NothingIsProposedBeyondTheWindowOrBeforeAStreamIsSeen) {
+  Streams streams(16, true);
+  EXPECT_EQ(streams.on_fault({100}, kPages).ahead.count, 0u);
+  EXPECT_EQ(streams.on_fault({101}, kPages).ahead.count, 0u);
+  EXPECT_EQ(streams.on_fault({103}, 108).ahead, (PageRun{{107}, 1}));
+  Streams synchronous(16, false);
+  for (std::uint32_t at : {100u, 101u, 103u, 107u}) EXPECT_EQ(synchronous.on_fault({at}, kPages).ahead.count, 0u);
+}
+
+TEST(StreamsTest, RunsStayWithinWhatTheBudgetAllows) {
+  Streams streams(64, false);
+  std::uint32_t at = 100;
+  for (std::uint32_t expected : {1u, 2u, 4u, 6u, 6u, 6u}) {
+    StreamWindow window = streams.on_fault({at}, kPages, 6);
+    EXPECT_EQ(window.run, (PageRun{{at}, expected}));
+    at = window.run.end().value;
+  }
+}
+
 TEST(StreamsTest, RunsStayInsideTheWindow) {
-  Streams up(64), down(64);
+  Streams up(64, false), down(64, false);
   for (std::uint32_t at = kPages - 7; at < kPages;) at = up.on_fault({at}, kPages).run.end().value;
   EXPECT_EQ(up.on_fault({kPages - 1}, kPages).run.end().value, kPages);
   down.on_fault({6}, kPages);
@@ -89,7 +131,7 @@ TEST(StreamsTest, RunsStayInsideTheWindow) {
 }
 
 TEST(StreamsTest, ReadAheadCanBeOff) {
-  Streams streams(0);
+  Streams streams(0, false);
   for (std::uint32_t at = 0; at < 10; ++at) EXPECT_EQ(streams.on_fault({at}, kPages).run.count, 1u);
 }
 
