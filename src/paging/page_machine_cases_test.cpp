@@ -420,10 +420,15 @@ TEST_F(ReadAheadMarker, IsForgottenWhenThePageChanges) {
   Hint hint{};
   hint.address = machine->address_of(marker);
   hint.size = 1;
+  far::FarPage kept = word(marker).far_page();
   machine->hint(hint);  // another way in
-  machine->write(marker);
-  while (word(marker).state() != PageState::far) machine->evict(16);
-  EXPECT_FALSE(word(marker).fetched());
+  // All is written anew until this page lies at the same place of the device again, with other bytes.
+  for (int tries = 0; tries < 200 && (tries == 0 || word(marker).far_page() != kept); ++tries) {
+    for (std::uint32_t page = 0; page < 64; ++page) machine->write(page);
+    while (word(marker).state() != PageState::far) machine->evict(64);
+    EXPECT_FALSE(word(marker).fetched());
+  }
+  EXPECT_EQ(word(marker).far_page(), kept);
   machine->read(marker);  // compares
   EXPECT_EQ(machine->failure(), "");
   machine->drop(marker, 1);

@@ -57,10 +57,16 @@ MUTANTS = [
     ("I2", "a page is copied without being protected first", "evictor.cpp",
      "if (can_protect && core_.kernel.write_protect(address, kPageSize, true) != 0) return false;", ""),
     ("I1", "read-ahead takes pages in any state", "fault_handler.cpp",
-     "if (word.state() != state) { core_.unlock({neighbour}, word); return false; }", "",),
+     "if (word.state() != state) { core_.unlock(page, word); return false; }", "",),
     ("I1", "a busy page is served all the same", "fault_handler.cpp",
      "if (cell.announce_waiter()) { // who holds it wakes the thread, which looks again core_.page_is_waited_for(); "
+     "if (fetcher_->is_marker(page)) "
+     "read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)).ahead); "
      "return observe(message, FaultKind::waited); }", "break;"),
+    ("I1", "a kept copy is taken for the page whatever became of it", "fetcher.cpp",
+     "if (!word.fetched()) return false;", ""),
+    ("I5", "a page that is kept stays in the budget", "fetcher.cpp",
+     "core_.budget.subtract(1); PageWord far =", "PageWord far ="),
     ("I3", "a moved page is taken for clean still, though it lost its protection", "pager_remap.cpp",
      "core.unlock(target + i, there ? core.pages[page + i].load().resident_dirty() : PageWord::untouched());",
      "PageWord was = core.pages[page + i].load(); "
