@@ -23,7 +23,7 @@ int g_missing = 0;  // pages that were asked for and not there
 
 bool is_missing(std::size_t page) {
   const auto address = reinterpret_cast<std::uintptr_t>(g_memory + page * kPage);
-  return &hl_runtime != nullptr && hl__is_missing(address, HL_THERE);
+  return &hl_runtime != nullptr && hl__is_missing(address, HL_THERE | HL_ASKED);
 }
 
 // One that is far, where any is.
