@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -228,6 +229,27 @@ TEST_P(HintsTest, MoreIsBegunThanThereIsRoomFor) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, HintsTest, ::testing::Bool(),
                          [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
+
+// A server that does not answer for a while: hints leave it to the faults, and do not each wait for it; then they
+// fetch.
+TEST(HintsFailure, ADeviceThatCannotBeReachedIsTriedAgain) {
+  PageMachine machine(options_for(false), 1);
+  fill_and_evict(machine, 8);
+  machine.device()->faults.channels = 2;
+  machine.hint({.address = machine.address_of(0)});
+  machine.hint({.address = machine.address_of(1)});
+  EXPECT_EQ(machine.device()->faults.channels, 1);  // the second did not try
+  EXPECT_EQ(state_of(machine, 0), PageState::far);
+  EXPECT_EQ(machine.check_invariants(0), "");
+  machine.read(0);
+  machine.device()->faults.channels = 0;
+  for (int tries = 0; tries < 100 && state_of(machine, 1) == PageState::far; ++tries) {
+    machine.hint({.address = machine.address_of(1)});
+    usleep(50'000);
+  }
+  EXPECT_EQ(state_of(machine, 1), PageState::resident);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
 
 // What is used once leaves before what is used again, although it came later.
 TEST(HintsPriority, WhatHintsBringWithAPriorityLeavesFirst) {
