@@ -46,6 +46,18 @@ install(FILES ${CMAKE_BINARY_DIR}/hinterland-runtime.pc DESTINATION ${CMAKE_INST
 install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
   OPTIONAL FILES_MATCHING PATTERN "*.1")
 
+# Those of the library are written by hand: a page, and a reference to it for each other name of its NAME line.
+foreach(page hl_hint hl_region)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/docs/man/${page}.3 names REGEX "^hl_.* \\\\- ")
+  string(REGEX MATCHALL "hl_[a-z_]+" names "${names}")
+  list(REMOVE_ITEM names ${page})
+  foreach(name ${names})
+    file(WRITE ${CMAKE_BINARY_DIR}/man3/${name}.3 ".so man3/${page}.3\n")
+  endforeach()
+endforeach()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/man/ ${CMAKE_BINARY_DIR}/man3/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
+  FILES_MATCHING PATTERN "*.3")
+
 configure_file(${CMAKE_SOURCE_DIR}/packaging/hinterland-server.service.in
   ${CMAKE_BINARY_DIR}/hinterland-server.service @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hinterland-server.service DESTINATION lib/systemd/system)

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <exception>
 #include <stdexcept>
@@ -76,6 +77,7 @@ Measured measure_resident(const Work& work) {
 
 struct Pattern {
   bool random, write;
+  bool skewed = false;  // random by Zipf's law (1.0): a few pages get most of the accesses
 };
 
 // One thread's part of the memory, and its loop.
@@ -87,7 +89,8 @@ class Loop {
         pattern_(pattern),
         pages_(memory.pages() / work.threads),
         first_(number * pages_),
-        random_(number + 1) {}
+        random_(number + 1),
+        log_pages_(std::log2(static_cast<double>(pages_))) {}
 
   void run_for(double seconds) {
     Clock::time_point start = Clock::now();
@@ -101,14 +104,19 @@ class Loop {
 
  private:
   std::size_t next() {
-    if (pattern_.random) return first_ + (random_.next() >> 11) % pages_;
+    std::uint64_t drawn = random_.next() >> 11;
+    if (pattern_.skewed) {
+      auto rank = static_cast<std::uint64_t>(std::exp2(static_cast<double>(drawn) * 0x1p-53 * log_pages_));
+      return first_ + rank * 0x9E3779B1u % pages_;  // the popular ones lie scattered
+    }
+    if (pattern_.random) return first_ + drawn % pages_;
     position_ = position_ + 1 == pages_ ? 0 : position_ + 1;
     return first_ + position_;
   }
   void touch(std::size_t page) {
     volatile std::uint64_t* word = memory_.word(page);
     // As the map sees it, which may be out of date. Nothing, where there is no runtime.
-    missing_ += hl__is_missing(reinterpret_cast<std::uintptr_t>(word), HL_THERE) != 0;
+    missing_ += hl__is_missing(reinterpret_cast<std::uintptr_t>(word), HL_THERE | HL_ASKED) != 0;
     if (work_.hints) say(word);
     if (word[0] != page) throw std::runtime_error("page " + std::to_string(page) + " came back with other bytes");
     if (pattern_.write) word[1] = word[1] + 1;
@@ -127,6 +135,7 @@ class Loop {
   Pattern pattern_;
   std::size_t pages_, first_, position_ = 0;
   Random random_;
+  double log_pages_;
   std::uint64_t accesses_ = 0, missing_ = 0;
 };
 
@@ -159,6 +168,12 @@ class PagesIn {
   Pattern pattern_;
 };
 
+std::uint64_t accesses_of(const std::vector<Loop>& loops) {
+  std::uint64_t sum = 0;
+  for (const Loop& loop : loops) sum += loop.accesses();
+  return sum;
+}
+
 Measured measure_paging(const Work& work, Pattern pattern) {
   Memory memory(work.size_bytes, false);
   memory.fill(access_bench::Content::half, 1);
@@ -185,7 +200,7 @@ Measured measure_paging(const Work& work, Pattern pattern) {
   for (unsigned i = 0; i < work.threads; ++i) threads.emplace_back(run, i);
   Measured measured;
   for (int i = 0; i <= work.repeat; ++i) {
-    std::uint64_t before = pages_in.so_far();
+    std::uint64_t before = pages_in.so_far(), accesses_before = accesses_of(loops);
     together.arrive_and_wait();
     Clock::time_point start = Clock::now();
     double cpu_before = cpu_ns();
@@ -194,14 +209,15 @@ Measured measure_paging(const Work& work, Pattern pattern) {
     std::uint64_t pages = pages_in.so_far() - before;
     if (i == 0) continue;  // until everything is in its place
     measured.pages_in += pages;
+    double of = static_cast<double>(pattern.skewed ? accesses_of(loops) - accesses_before : pages);
     if (pages == 0) throw std::runtime_error("nothing was paged in: run it with less local memory than --size");
-    measured.values.push_back(ns / static_cast<double>(pages));
-    measured.cpu_values.push_back(cpu / static_cast<double>(pages));
+    measured.values.push_back(ns / of);
+    measured.cpu_values.push_back(cpu / of);
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
-  for (const Loop& loop : loops) measured.accesses += loop.accesses();
+  measured.accesses = accesses_of(loops);
   measured.with_runtime = runtime_is_there();
   return measured;
 }
@@ -215,6 +231,7 @@ const std::vector<Figure>& figures() {
       {"resident-in-order", "ns/hint", "a sequential hint on the page of last time"},
       {"random-read", "ns/page", "hint and read a random page; clean pages leave"},
       {"random-write", "ns/page", "hint and change a random page; dirty pages leave"},
+      {"skewed-read", "ns/access", "hint and read a random page, by Zipf's law; what the policies are for"},
       {"sequential-read", "ns/page", "hint and read page after page"},
       {"sequential-write", "ns/page", "hint and change page after page"},
   };
@@ -226,6 +243,7 @@ Measured measure(const Work& work) {
   if (work.figure == "resident-write") return measure_resident<Hinted::write>(work);
   if (work.figure == "resident-in-order") return measure_resident<Hinted::in_order>(work);
   bool random = work.figure.starts_with("random"), write = work.figure.ends_with("write");
+  if (work.figure == "skewed-read") return measure_paging(work, {.random = true, .write = false, .skewed = true});
   return measure_paging(work, {random, write});
 }
 

@@ -37,7 +37,7 @@ struct hl_runtime {
   uint32_t reserved;
   uintptr_t base;           /* of the addresses that may be far */
   uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
-  const unsigned char* map; /* a byte a page of 4 KiB: HL_THERE, HL_WRITABLE. It may be out of date. */
+  const unsigned char* map; /* a byte a page of 4 KiB: HL_THERE, HL_WRITABLE, HL_ASKED. It may be out of date. */
   void (*hint)(const void* address, size_t size, int32_t read_ahead, uint32_t flags);
   int (*pin)(const void* address, size_t size);
   int (*unpin)(const void* address, size_t size);
@@ -51,6 +51,7 @@ struct hl_runtime {
 
 #define HL_THERE 1u    /* the page is there */
 #define HL_WRITABLE 2u /* and can be written without a fault */
+#define HL_ASKED 4u    /* it was there, and the runtime wants to hear of the next hint: neither of the above is set */
 /* Flags of hl_runtime.hint. The priority is added, shifted. */
 #define HL_HINT_WRITE 1u
 #define HL_HINT_SEQUENTIAL 2u /* read-ahead as long as for faults */
@@ -153,7 +154,7 @@ struct hl_hint {
   int32_t rdahead; /* pages to fetch with them, behind the range, or, below zero, before it */
   int mut;         /* they will be written */
   int seq;         /* the address goes through memory in order */
-  int ev_prio;     /* 0 (keep) to 15 (evict soon); told to the policy, and the built-in ones do not listen yet */
+  int ev_prio;     /* 0 (keep) to 15 (evict soon), for --policy priority */
   int hl__end;
 };
 

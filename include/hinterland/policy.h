@@ -1,10 +1,10 @@
-/* A policy: which pages leave local memory, and what to read next to a fault. (Eden 4 "Reclaim policies", ExtMem 3.4)
+/* A policy: which pages leave local memory. (Eden 4 "Reclaim policies", ExtMem 3.4)
  *
- * A policy is told of every arrival, access and departure, and asked for victims and for read-ahead. Calls come one
- * at a time (the runtime holds its policy lock), so a policy needs no locks of its own. A call must not allocate,
- * must not block and must do bounded work: O(pages told of). Pages (4 KiB each) are numbered densely, in the order in
- * which the program first came near them: sixteen neighbours in memory have neighbouring numbers, from a multiple of
- * sixteen on; a page keeps its number for ever.
+ * A policy is told of every arrival and departure, and asked for victims. Calls come one at a time (the runtime holds
+ * its policy lock), so a policy needs no locks of its own. A call must not allocate, must not block and must do
+ * bounded work: O(pages told of). Pages (4 KiB each) are numbered densely, in the order in which the program first
+ * came near them: sixteen neighbours in memory have neighbouring numbers, from a multiple of sixteen on; a page keeps
+ * its number for ever.
  *
  * C ABI, so that a policy can be a plug-in in any language.
  */
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define HL_POLICY_ABI_VERSION 1u
+#define HL_POLICY_ABI_VERSION 2u
 
 typedef uint32_t hl_page;
 #define HL_NO_PAGE UINT32_MAX
@@ -38,6 +38,12 @@ typedef struct hl_policy_env {
   /* Zeroed local memory of any size, for the life of the process; only to be called in create(). Untouched parts
    * cost nothing, so an array over the whole window is fine. NULL when there is none. */
   void* (*reserve)(uint64_t bytes);
+  /* 1 when a hint has named the page since the last question about it, or since the page was moved; else 0. Only the
+   * question makes the runtime listen, so the first answer about a page that arrived says nothing. What it listens
+   * for costs the program a call of some 50 ns: ask a few times on a page's way out, not once a call of yours. NULL
+   * where nobody knows. */
+  int (*was_hinted)(void* runtime, hl_page page);
+  void* runtime; /* for was_hinted */
 } hl_policy_env;
 
 typedef struct hl_policy_ops {
@@ -49,8 +55,6 @@ typedef struct hl_policy_ops {
 
   /* Pages [first, first + count) became resident. priority: 0 (keep) to 15 (evict soon), 0 without a hint. */
   void (*arrived)(void* state, hl_page first, uint32_t count, hl_arrival why, uint8_t priority);
-  /* A hint or a refault says that the page is in use. */
-  void (*accessed)(void* state, hl_page page);
   /* The page is gone: freed by the program, or taken although not chosen. Victims handed out are not told of again.
    * A page that is not resident may be named: then there is nothing to do. */
   void (*departed)(void* state, hl_page first, uint32_t count);

@@ -31,7 +31,7 @@ constexpr Option kTable[] = {
      "Where far memory is: mem:, zmem:[lz4|zstd], file:PATH[?size=SIZE], tcp://HOST:PORT, or "
      "sim:latency=TIME,bandwidth=RATE,inner=URL.",
      "--far tcp://10.0.0.2:7700"},
-    {"policy", 0, choice, "NAME", "second-chance", "", 0, 0, "second-chance|fifo", kForRun | kForReplay,
+    {"policy", 0, choice, "NAME", "second-chance", "", 0, 0, "second-chance|fifo|lru|priority", kForRun | kForReplay,
      variable_and_file, true, "Which pages leave local memory first.", "--policy fifo"},
     {"read-ahead", 0, integer, "PAGES", "64", "", 0, 64, "", kForRun | kForReplay, variable_and_file, true,
      "How many pages of 4 KiB a fault may fetch ahead; 0 for none.", "--read-ahead 16"},

@@ -19,7 +19,7 @@ namespace hinterland {
 
 class HintMap {
  public:
-  static constexpr std::uint8_t kThere = 1, kWritable = 2;  // HL_THERE and HL_WRITABLE of hint.h
+  static constexpr std::uint8_t kThere = 1, kWritable = 2, kAsked = 4;  // HL_THERE, HL_WRITABLE, HL_ASKED of hint.h
 
   // Address space; memory is taken only for pages that were there since the program's first hint.
   Status create(std::uint32_t pages) {
@@ -41,6 +41,15 @@ class HintMap {
     if (active()) store(page, word);
   }
   std::uint8_t of(PageIndex page) const { return bytes_[page.value].load(std::memory_order_relaxed); }
+
+  // Policies: whether a hint, or a mover, has noted the page as there since this was last called. Takes the note
+  // away, so that the next hint asks, and notes it again: an access bit, for hints.
+  // (docs/adr/0019-recency-from-hints.md)
+  bool was_hinted(PageIndex page) {
+    if (!active() || (of(page) & kThere) == 0) return false;
+    bytes_[page.value].store(kAsked, std::memory_order_relaxed);
+    return true;
+  }
 
  private:
   void store(PageIndex page, PageWord word) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "base/clock.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "paging/undisturbed.hpp"
@@ -18,6 +19,8 @@ bool on_signal_stack() {
   stack_t now{};
   return signal_handlers::possible() && sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_ONSTACK) != 0;
 }
+
+constexpr std::uint64_t kNoLaneNs = 1'000'000'000;  // then it is tried again
 
 std::uint32_t at_most(std::uint64_t pages, std::uint64_t most) {
   return static_cast<std::uint32_t>(std::min(pages, most));
@@ -136,16 +139,19 @@ void Hints::leave(Lane& lane) {
   lane.mutex.unlock();
 }
 
+// Making a lane may mean waiting for a server's answer: where that is in vain, not each hint should. And a device
+// that is given up has its own message.
 bool Hints::open(Lane& lane) {
   if (lane.fetcher != nullptr) return true;
-  if (lane.failed) return false;
+  if (core_.device->lost() != 0 || now_ns() < no_lane_until_ns_.load()) return false;
   auto made = Fetcher::create(core_, Fetcher::For::hints);
   if (made) {
     lane.fetcher = std::move(*made);
     return true;
   }
-  lane.failed = true;
-  log::warning("hints cannot fetch, so that faults have to: %s", made.error().what());
+  no_lane_until_ns_.store(now_ns() + kNoLaneNs);
+  if (core_.device->lost() == 0 && !failure_reported_.exchange(true))
+    log::warning("hints cannot fetch for now, so that faults have to: %s", made.error().what());
   return false;
 }
 
@@ -366,12 +372,12 @@ void Hints::resume() {
 void Hints::after_fork_in_child() {
   for (Lane& lane : lanes_) {
     static_cast<void>(lane.fetcher.release());
-    lane.failed = false;
     lane.mutex.reset_after_fork();
   }
   active_.store(0);
   wanted_.store(0);
   gatherer_sleeps_.store(false);
+  no_lane_until_ns_.store(0);
 }
 
 }  // namespace hinterland

@@ -61,7 +61,6 @@ class Hints {
   struct Lane {
     Mutex mutex;
     std::unique_ptr<Fetcher> fetcher;  // made for the first hint that needs it
-    bool failed = false;               // could not be made: not tried again
 
     // Waits for these pages, as far as they come through this lane.
     void finish(PageRun run);
@@ -104,7 +103,9 @@ class Hints {
   // One bit a lane: taken, or with pages on their way. Set before the first of them is locked, so that who finds a
   // page busy finds the bit. Devices that are synchronous do without.
   std::atomic<std::uint32_t> active_{0};
-  std::atomic<std::uint32_t> wanted_{0};  // futex: counts the calls for the gatherer
+  std::atomic<std::uint64_t> no_lane_until_ns_{0};  // one could not be made
+  std::atomic<bool> failure_reported_{false};       // as a warning, once
+  std::atomic<std::uint32_t> wanted_{0};            // futex: counts the calls for the gatherer
   std::atomic<bool> gatherer_sleeps_{false};
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -162,6 +163,25 @@ TEST_P(HintsTest, WhatWasThereBeforeTheFirstHintIsFound) {
   EXPECT_NE(machine_.core().hint_map.of({3}), 0);
 }
 
+// Recency: a policy's question makes the next hint ask, and that is the answer to the policy's next question.
+TEST_P(HintsTest, HintsAnswerAPolicysQuestions) {
+  fill_and_evict(machine_, 8);
+  HintMap& map = machine_.core().hint_map;
+  EXPECT_FALSE(map.was_hinted({3}));  // no hints yet
+  machine_.hint({.address = machine_.address_of(3)});
+  EXPECT_TRUE(map.was_hinted({3}));
+  EXPECT_EQ(map.of({3}), HintMap::kAsked);
+  EXPECT_FALSE(map.was_hinted({3}));
+  std::uint64_t fetched = counted(Counter::hint_pages_in), there = counted(Counter::hint_pages_there);
+  machine_.hint({.address = machine_.address_of(3)});
+  EXPECT_EQ(counted(Counter::hint_pages_in), fetched);
+  EXPECT_EQ(counted(Counter::hint_pages_there), there + 1);
+  EXPECT_TRUE(map.was_hinted({3}));
+  machine_.evict(8);
+  EXPECT_FALSE(map.was_hinted({3}));
+  EXPECT_EQ(machine_.check_invariants(0), "");
+}
+
 TEST_P(HintsTest, BegunPagesComeWhenSomebodyPolls) {
   fill_and_evict(machine_, 32);
   Hint hint{.address = machine_.address_of(5), .size = bytes_of_pages(8)};
@@ -209,6 +229,42 @@ TEST_P(HintsTest, MoreIsBegunThanThereIsRoomFor) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, HintsTest, ::testing::Bool(),
                          [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
+
+// A server that does not answer for a while: hints leave it to the faults, and do not each wait for it; then they
+// fetch.
+TEST(HintsFailure, ADeviceThatCannotBeReachedIsTriedAgain) {
+  PageMachine machine(options_for(false), 1);
+  fill_and_evict(machine, 8);
+  machine.device()->faults.channels = 2;
+  machine.hint({.address = machine.address_of(0)});
+  machine.hint({.address = machine.address_of(1)});
+  EXPECT_EQ(machine.device()->faults.channels, 1);  // the second did not try
+  EXPECT_EQ(state_of(machine, 0), PageState::far);
+  EXPECT_EQ(machine.check_invariants(0), "");
+  machine.read(0);
+  machine.device()->faults.channels = 0;
+  for (int tries = 0; tries < 100 && state_of(machine, 1) == PageState::far; ++tries) {
+    machine.hint({.address = machine.address_of(1)});
+    usleep(50'000);
+  }
+  EXPECT_EQ(state_of(machine, 1), PageState::resident);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+// What is used once leaves before what is used again, although it came later.
+TEST(HintsPriority, WhatHintsBringWithAPriorityLeavesFirst) {
+  MachineOptions options = options_for();
+  options.policy = &kPriorityPolicy;
+  PageMachine machine(options, 1);
+  fill_and_evict(machine, 96);
+  for (std::uint32_t page = 0; page < 32; ++page) machine.hint({.address = machine.address_of(page)});
+  for (std::uint32_t page = 64; page < 96; ++page)
+    machine.hint({.address = machine.address_of(page), .priority = 15});
+  machine.evict(16);
+  EXPECT_EQ(machine.check_invariants(0), "");
+  for (std::uint32_t page = 0; page < 32; ++page) EXPECT_EQ(state_of(machine, page), PageState::resident) << page;
+  EXPECT_NE(state_of(machine, 64), PageState::resident);
+}
 
 // I4, and the other half: a hint that cannot have a page does not take it from a program that never touches it.
 TEST(HintsFailure, APageThatCannotBeHadIsLostOnlyWhenItIsTouched) {

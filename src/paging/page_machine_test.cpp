@@ -48,6 +48,11 @@ std::vector<Variant> variants() {
   all.back().options.features.write_protect = false;
   all.push_back({"SmallRing", base_options()});
   all.back().options.frames = 32;
+  all.push_back({"MoveDirectLru", base_options()});
+  all.back().options.policy = &kLruPolicy;
+  all.push_back({"MoveQueuedPriority", base_options()});
+  all.back().options.direct = false;
+  all.back().options.policy = &kPriorityPolicy;
   return all;
 }
 

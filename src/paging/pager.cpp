@@ -77,7 +77,7 @@ Status Pager::Impl::create_parts() {
   if (Status status = core.hint_map.create(core.window.pages()); !status) return status;
   if (Status status = core.pinned.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
-  if (Status status = core.policy.create(options.policy, core.pages); !status) return status;
+  if (Status status = core.policy.create(options.policy, core.pages, &core.hint_map); !status) return status;
   show_inside();
   auto space = far::Space::create(*core.device, core.window.bytes());
   if (!space) return std::unexpected(space.error());

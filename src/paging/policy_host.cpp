@@ -6,27 +6,30 @@
 #include "paging/reservation.hpp"
 
 namespace hinterland {
-namespace {
 
-void* new_state(const hl_policy_ops* policy, const PageTable& pages) {
-  hl_policy_env environment{HL_POLICY_ABI_VERSION, pages.dense_count(),
-                            [](std::uint64_t bytes) { return reserve_zeroed(bytes); }};
+void* PolicyHost::new_state(const hl_policy_ops* policy) {
+  hl_policy_env environment{HL_POLICY_ABI_VERSION, pages_->dense_count(),
+                            [](std::uint64_t bytes) { return reserve_zeroed(bytes); }, nullptr, this};
+  if (hints_ != nullptr)
+    environment.was_hinted = [](void* self, hl_page page) {
+      auto* host = static_cast<PolicyHost*>(self);
+      return host->hints_->was_hinted(host->pages_->page_of(page)) ? 1 : 0;
+    };
   return policy->create(&environment);
 }
 
-}  // namespace
-
-Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages) {
+Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, HintMap* hints) {
   if (policy->abi_version != HL_POLICY_ABI_VERSION)
     return std::unexpected(Error::make(0, "policy %s was built for policy interface %u, this is %u", policy->name,
                                        policy->abi_version, HL_POLICY_ABI_VERSION)
                                .remedy("build it again with this version's hinterland/policy.h"));
   pages_ = &pages;
+  hints_ = hints;
   pool_of_group_ =
       static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.dense_count() / PageTable::kGroupPages + 1));
   Pool& own = pools_[0];
   own.ops = policy;
-  own.state = new_state(policy, pages);
+  own.state = new_state(policy);
   own.open = true;
   if (own.state == nullptr || pool_of_group_ == nullptr)
     return std::unexpected(Error::make(ENOMEM, "policy %s cannot start", policy->name)
@@ -97,7 +100,7 @@ int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages
   auto found = std::ranges::find_if(pools_, [&](const Pool& pool) { return usable(pool) && pool.ops == policy; });
   if (found == pools_.end()) found = std::ranges::find_if(pools_, usable);
   if (found == pools_.end()) return -ENOSPC;
-  if (found->state == nullptr) found->state = new_state(policy, *pages_);
+  if (found->state == nullptr) found->state = new_state(policy);
   if (found->state == nullptr) return -ENOMEM;
   found->ops = policy;
   found->share_pages = share_pages;

@@ -15,6 +15,7 @@
 #include "base/mutex.hpp"
 #include "base/units.hpp"
 #include "hinterland/policy.h"
+#include "paging/hint_map.hpp"
 #include "paging/page_table.hpp"
 
 namespace hinterland {
@@ -24,8 +25,8 @@ class PolicyHost {
   static constexpr std::size_t kPoolsMax = 32;   // with the process's own; each may ask for arrays over the window
   static constexpr std::size_t kColdMax = 1024;  // looked through when memory is freed
 
-  // Borrows the table for the life of the process.
-  Status create(const hl_policy_ops* policy, const PageTable& pages);
+  // Borrows both for the life of the process. `hints`: nullptr where none are heard.
+  Status create(const hl_policy_ops* policy, const PageTable& pages, HintMap* hints = nullptr);
 
   void arrived(PageIndex first, std::uint32_t count, hl_arrival why, std::uint8_t priority = 0) {
     LockGuard guard(mutex_);
@@ -87,12 +88,14 @@ class PolicyHost {
       at += length;
     }
   }
+  void* new_state(const hl_policy_ops* policy);
   void forget_cold(PageIndex first, std::uint32_t count);
   std::size_t take_cold(std::span<hl_page> out);
   std::size_t ask(Pool& pool, std::span<hl_page> out);
 
   Mutex mutex_;
   const PageTable* pages_ = nullptr;
+  HintMap* hints_ = nullptr;
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
   std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
   std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists

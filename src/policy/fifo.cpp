@@ -28,8 +28,6 @@ void arrived(void* state, hl_page first, uint32_t count, hl_arrival, uint8_t) {
     if (!fifo->links.in_list(page)) fifo->queue.push_back(fifo->links, page);
 }
 
-void accessed(void*, hl_page) {}
-
 void departed(void* state, hl_page first, uint32_t count) {
   auto* fifo = static_cast<Fifo*>(state);
   for (hl_page page = first; page != first + count; ++page)
@@ -51,14 +49,8 @@ uint64_t size(void* state) { return static_cast<Fifo*>(state)->queue.size(); }
 
 }  // namespace
 
-const hl_policy_ops kFifoPolicy = {HL_POLICY_ABI_VERSION,
-                                   "fifo",
-                                   "the page that has been resident longest leaves first",
-                                   create,
-                                   arrived,
-                                   accessed,
-                                   departed,
-                                   choose_victims,
-                                   size};
+const hl_policy_ops kFifoPolicy = {
+    HL_POLICY_ABI_VERSION, "fifo", "the page that has been resident longest leaves first", create, arrived, departed,
+    choose_victims,        size};
 
 }  // namespace hinterland

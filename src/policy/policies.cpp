@@ -6,7 +6,7 @@
 namespace hinterland {
 
 std::span<const hl_policy_ops* const> policies() {
-  static constexpr std::array kAll = {&kSecondChancePolicy, &kFifoPolicy};
+  static constexpr std::array kAll = {&kSecondChancePolicy, &kFifoPolicy, &kLruPolicy, &kPriorityPolicy};
   return kAll;
 }
 

@@ -127,6 +127,33 @@ TEST(SecondChanceTest, ProvenPagesFallBackWhenThereAreTooMany) {
   EXPECT_EQ(victims.front(), 0u);
 }
 
+TEST(PriorityTest, HigherPrioritiesLeaveFirst) {
+  PolicyHost host;
+  ASSERT_TRUE(host.create(&kPriorityPolicy, table()).has_value());
+  host.arrived({0}, 100, HL_ARRIVAL_FIRST_TOUCH);
+  host.arrived({200}, 50, HL_ARRIVAL_HINT, 3);
+  host.arrived({300}, 50, HL_ARRIVAL_HINT, 15);
+  std::vector<hl_page> victims = choose(host, 92);
+  // Of each priority the last are newcomers, which are about to be used: they stay while there are others.
+  for (std::uint32_t i = 0; i < 44; ++i) EXPECT_EQ(victims[i], 300 + i);
+  for (std::uint32_t i = 44; i < 90; ++i) EXPECT_EQ(victims[i], 200 + i - 44) << i;
+  EXPECT_EQ(choose(host, 200).size(), 108u);
+}
+
+TEST(PriorityTest, APageThatComesBackKeepsItsPriority) {
+  PolicyHost host;
+  ASSERT_TRUE(host.create(&kPriorityPolicy, table()).has_value());
+  host.arrived({7}, 1, HL_ARRIVAL_HINT, 9);
+  host.arrived({8}, 1, HL_ARRIVAL_HINT, 9);
+  EXPECT_EQ(choose(host, 2), (std::vector<hl_page>{7, 8}));
+  host.arrived({100}, 20, HL_ARRIVAL_FAULT);
+  host.arrived({8}, 1, HL_ARRIVAL_RETURNED);
+  host.arrived({7}, 1, HL_ARRIVAL_REFAULT);
+  EXPECT_EQ(choose(host, 2), (std::vector<hl_page>{8, 7}));
+  host.arrived({7}, 1, HL_ARRIVAL_FAULT);  // another time, without a hint
+  EXPECT_EQ(choose(host, 1), std::vector<hl_page>{100});
+}
+
 // What was never used has no number: a policy is not told that it departed.
 TEST(PolicyHostTest, PagesNeverUsedDoNotDepart) {
   PageTable pages;
@@ -159,7 +186,7 @@ TEST(PolicyHostTest, SaysWhenAPolicyCannotStart) {
   EXPECT_EQ(status.error().code(), ENOMEM);
 }
 
-TEST(PoliciesTest, AnUnknownNameIsNone) { EXPECT_EQ(find_policy("lru"), nullptr); }
+TEST(PoliciesTest, AnUnknownNameIsNone) { EXPECT_EQ(find_policy("most-recently-used"), nullptr); }
 
 }  // namespace
 }  // namespace hinterland

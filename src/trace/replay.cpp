@@ -23,7 +23,7 @@ void* reserve(std::uint64_t bytes) {
 Replay::Replay(const ReplayOptions& options) : options_(options), streams_(options.read_ahead_pages, false) {
   budget_.set_limit(options.local_bytes);
   second_chance_.enabled = std::strcmp(options.policy->name, "fifo") != 0;
-  hl_policy_env environment{HL_POLICY_ABI_VERSION, kPagesMax, reserve};
+  hl_policy_env environment{HL_POLICY_ABI_VERSION, kPagesMax, reserve, nullptr, nullptr};
   policy_ = options.policy->create(&environment);
 }
 

@@ -1,6 +1,7 @@
 // Where arrivals could wait for who waits for them (Eden 3.2 "Fault stealing"). Over a device that takes 20 ms; a
 // case that hangs is ended by the test's time limit. Native runs print the same.
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include "hinterland/fiber.hpp"
 #include "hinterland/hint.h"
+#include "hinterland/region.h"
 
 namespace {
 
@@ -23,7 +25,7 @@ int g_missing = 0;  // pages that were asked for and not there
 
 bool is_missing(std::size_t page) {
   const auto address = reinterpret_cast<std::uintptr_t>(g_memory + page * kPage);
-  return &hl_runtime != nullptr && hl__is_missing(address, HL_THERE);
+  return &hl_runtime != nullptr && hl__is_missing(address, HL_THERE | HL_ASKED);
 }
 
 // One that is far, where any is.
@@ -141,6 +143,57 @@ void memory_goes_while_pages_come() {
   });
 }
 
+// Fibers are parked on pages of a region that is destroyed.
+void region_goes_while_pages_come() {
+  constexpr std::size_t kRegionPages = 256;
+  hl_region region;
+  if (hl_region_create(&region, kRegionPages * kPage, nullptr) != 0) std::abort();
+  auto* memory = static_cast<unsigned char*>(region.data);
+  std::memset(memory, 1, region.size);
+  for (std::size_t i = 0; i < kPages; ++i) {  // pushes it out
+    hl_seq_read(const_cast<const unsigned char*>(g_memory + i * kPage));
+    use(i);
+  }
+  run({.workers = 2}, [&] {
+    std::atomic<std::size_t> begun{0};
+    std::vector<fiber> parked;
+    for (std::size_t page = 0; page < kRegionPages; page += 4)
+      parked.emplace_back([&, page] {
+        ++begun;
+        hl_read(memory + page * kPage);
+      });
+    while (begun < parked.size()) this_fiber::yield();
+    if (hl_region_destroy(&region) != 0) std::abort();
+    for (fiber& each : parked) each.join();
+  });
+}
+
+// Fibers pin more than may be pinned, which is half of the budget: some are refused, nothing is left over.
+void pins_beyond_the_budget() {
+  const bool far = &hl_runtime != nullptr && hl_runtime.size != 0;
+  constexpr std::size_t kPinned = 64, kFibers = 16;  // 4 MiB, of which two may be pinned at a time
+  auto* memory = const_cast<unsigned char*>(g_memory);
+  if (hl_pin(memory, kPages * kPage) != (far ? ENOMEM : 0)) std::puts("a pin of everything is not refused");
+  for (int round = 0; round < 2; ++round) {  // the second finds nothing left over
+    std::atomic<std::size_t> asked{0}, refused{0};
+    run({.workers = 3}, [&] {
+      parallel_for(
+          0, kFibers,
+          [&](std::size_t number) {
+            const void* mine = memory + number * kPinned * kPage;
+            const int error = hl_pin(mine, kPinned * kPage);
+            refused += error == ENOMEM;
+            ++asked;
+            while (asked < kFibers) this_fiber::yield();
+            for (std::size_t page = 0; error == 0 && page < kPinned; ++page) use(number * kPinned + page);
+            if (error == 0 && hl_unpin(mine, kPinned * kPage) != 0) std::puts("unpin failed");
+          },
+          1);
+    });
+    if (refused != (far ? kFibers / 2 : 0)) std::printf("%zu pins refused\n", refused.load());
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -158,6 +211,10 @@ int main() {
     std::puts("all compute while a thread waits: goes on");
     memory_goes_while_pages_come();
     std::puts("memory goes while pages come: goes on");
+    region_goes_while_pages_come();
+    std::puts("a region goes while pages come: goes on");
+    pins_beyond_the_budget();
+    std::puts("pins beyond the budget: refused");
     std::fflush(stdout);
   }
   // The first round's pages are noted by the hints themselves.

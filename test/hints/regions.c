@@ -69,7 +69,7 @@ static void keep_bytes(size_t share, int32_t rdahead, const char* policy) {
         hl_cold(&words[at], 65536);
         break;
       case 2:
-        hl_hint(&words[at], .size = 20000, .rdahead = step % 64 - 32, .mut = step & 8);
+        hl_hint(&words[at], .size = 20000, .rdahead = step % 64 - 32, .mut = step & 8, .ev_prio = step & 15);
         break;
       default:
         hl_read(&words[at]);
@@ -134,6 +134,8 @@ int main(int count, char** arguments) {
     keep_bytes(HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL);
     keep_bytes(2 * MIB, 0, "fifo");
     keep_bytes(0, 64, "second-chance");
+    keep_bytes(HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, "lru");
+    keep_bytes(0, HL_RDAHEAD_DEFAULT, "priority");
     fork_with_a_region();
     destroy_under_a_reader();
     expect(hl_region_destroy(&region) == 0, "destroy");

@@ -1,4 +1,5 @@
-"""The mutants: small mistakes in src/paging, each of which a test of the page machine must notice.
+"""The mutants: small mistakes in src/paging, each of which a test of the page machine must notice; and some in src/fiber,
+for the fibers' tests.
 
 (invariant of docs/architecture.md that the mistake breaks, or "" for another promise; name; file; text; replacement). The text occurs exactly once in the file; white space counts as one blank.
 """
@@ -134,4 +135,15 @@ MUTANTS = [
      "if (core.marks.let_go(page)) impl_->may_leave(page);", "core.marks.let_go(page);"),
     ("I5", "an evictor does not wait for frames that the other holds", "evictor.cpp",
      "if (freed_now <= 0 && wait_for_frames()) continue;", ""),
+]
+
+FIBER_MUTANTS = [
+    ("", "the sleeper in the poller does not hear of an earlier deadline", "sleeping.cpp",
+     "if (poller_until_ns_.load() > deadline_ns) poller_->interrupt();", "static_cast<void>(deadline_ns);"),
+    ("", "a worker does not look once more before it sleeps", "sleeping.cpp",
+     "if (anything_ready() || stopping_.load()) {", "if (stopping_.load()) {"),
+    ("", "nobody is woken when there is work", "scheduler.cpp",
+     "push_common(fiber); wake_one();", "push_common(fiber);"),
+    ("", "a fiber that was woken before it had left stays away", "scheduler.cpp",
+     "make_ready(fiber); break;", "break;"),
 ]

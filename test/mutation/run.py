@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applies one small mistake at a time to src/paging and shows that a test of the page machine notices each.
+"""Applies one small mistake at a time to src/paging, and to src/fiber, and shows that a test of the room notices each.
 
 Usage: run.py [--only TEXT] [--jobs N] | --check
 
@@ -16,10 +16,14 @@ import sys
 import tempfile
 import time
 
-from mutants import MUTANTS
+from mutants import FIBER_MUTANTS, MUTANTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGETS = ["page_machine_test", "page_machine_schedules_test"]
+# Room: its tests, and its mutants.
+ROOMS = {
+    "paging": (["page_machine_test", "page_machine_schedules_test"], MUTANTS),
+    "fiber": (["fiber_sleeping_test", "fiber_test", "fiber_hinting_test"], FIBER_MUTANTS),
+}
 TEST_SECONDS_MAX = 600  # more than both take together on a busy machine
 
 
@@ -27,13 +31,13 @@ def pattern_of(text):
     return re.compile(r"\s+".join(re.escape(word) for word in text.split()))
 
 
-def build(tree, jobs):
-    return subprocess.run(["ninja", "-C", tree / "build", f"-j{jobs}", *TARGETS], capture_output=True, text=True)
+def build(tree, jobs, targets):
+    return subprocess.run(["ninja", "-C", tree / "build", f"-j{jobs}", *targets], capture_output=True, text=True)
 
 
-def noticed(tree):
+def noticed(tree, targets):
     """By which test and how: its first message, "hung" or "crashed"; None when all passed."""
-    for target in TARGETS:
+    for target in targets:
         if how := noticed_by(tree / "build/bin" / target):
             return f"{target}: {how}"
     return None
@@ -57,23 +61,24 @@ def places_of(text, path):
 
 def check():
     """Whether each mutant's text is still in its file exactly once: the sources change, and the list must follow."""
-    wrong = [(name, file) for _, name, file, text, _ in MUTANTS if places_of(text, ROOT / "src/paging" / file) != 1]
+    wrong = [(name, file) for room, (_, mutants) in ROOMS.items() for _, name, file, text, _ in mutants
+             if places_of(text, ROOT / "src" / room / file) != 1]
     for name, file in wrong:
         print(f"mutation: {name}: its text is not in {file} exactly once", file=sys.stderr)
     return 1 if wrong else 0
 
 
-def try_mutant(tree, jobs, invariant, name, file, text, replacement):
-    path = tree / "src/paging" / file
+def try_mutant(tree, jobs, room, invariant, name, file, text, replacement):
+    path = tree / "src" / room / file
     original = path.read_text()
     if places_of(text, path) != 1:
         return f"does not apply: the text is not in {file} exactly once"
     path.write_text(pattern_of(text).sub(lambda _: replacement, original))
     try:
-        built = build(tree, jobs)
+        built = build(tree, jobs, ROOMS[room][0])
         if built.returncode != 0:
             return "does not compile:\n" + built.stdout[-1500:]
-        how = noticed(tree)
+        how = noticed(tree, ROOMS[room][0])
         print(f"{'noticed' if how else 'SURVIVED':9} {invariant or '-':2} {name}" + (f": {how[:90]}" if how else ""), flush=True)
         return "" if how else "survived"
     finally:
@@ -93,18 +98,18 @@ def main():
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build*", ".git"))
         subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1"],
                        check=True, stdout=subprocess.DEVNULL)
-        if build(tree, options.jobs).returncode != 0 or noticed(tree) is not None:
-            print("mutation: the unchanged tree does not build or pass", file=sys.stderr)
-            return 1
         bad, tried, begun = 0, 0, time.monotonic()
-        for invariant, name, file, text, replacement in MUTANTS:
-            if options.only not in f"{invariant} {name}":
-                continue
-            tried += 1
-            if problem := try_mutant(tree, options.jobs, invariant, name, file, text, replacement):
-                bad += 1
-                if problem != "survived":
-                    print(f"mutation: {name}: {problem}", file=sys.stderr)
+        for room, (targets, mutants) in ROOMS.items():
+            wanted = [each for each in mutants if options.only in f"{each[0]} {each[1]}"]
+            if wanted and (build(tree, options.jobs, targets).returncode != 0 or noticed(tree, targets) is not None):
+                print(f"mutation: the unchanged room {room} does not build or pass", file=sys.stderr)
+                return 1
+            for mutant in wanted:
+                tried += 1
+                if problem := try_mutant(tree, options.jobs, room, *mutant):
+                    bad += 1
+                    if problem != "survived":
+                        print(f"mutation: {mutant[1]}: {problem}", file=sys.stderr)
     print(f"mutation: {bad} of {tried} not noticed, {time.monotonic() - begun:.0f} s")
     return 1 if bad or tried == 0 else 0
 

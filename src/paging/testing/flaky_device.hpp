@@ -17,6 +17,7 @@ class FlakyDevice final : public far::Device {
   struct Faults {
     double reads = 0, writes = 0;  // share that fails with EIO
     bool full = false;             // no more slabs
+    int channels = 0;              // so many are refused next
   };
 
   // direct: pages are copied straight from the device; else requests go through channels, and come back in any order.
@@ -47,6 +48,8 @@ class FlakyDevice final : public far::Device {
   const void* direct_page(far::FarPage page) const override { return info_.direct ? peek(page) : nullptr; }
   Status after_fork_in_child() override { return inner_->after_fork_in_child(); }
   Result<std::unique_ptr<far::Channel>> open_channel() override {
+    if (faults.channels > 0 && faults.channels-- > 0)
+      return std::unexpected(Error::make(ETIMEDOUT, "the device does not answer"));
     auto inner = inner_->open_channel();
     if (!inner) return std::unexpected(inner.error());
     return std::make_unique<Channel>(*this, std::move(*inner));

@@ -35,7 +35,6 @@ const hl_policy_ops kLowestFirst = {
         [](void* state, hl_page first, uint32_t count, hl_arrival, uint8_t) {
           for (std::uint32_t page = first; page < first + count; ++page) of(state).pages |= std::uint64_t{1} << page;
         },
-    .accessed = [](void*, hl_page) {},
     .departed =
         [](void* state, hl_page first, uint32_t count) {
           for (std::uint32_t page = first; page < first + count; ++page)

@@ -56,7 +56,7 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
   HL_CHECK(core.forecast.create(options.window_pages).has_value());
   HL_CHECK(core.hint_map.create(options.window_pages).has_value());
   HL_CHECK(core.frames.create(options.frames).has_value());
-  HL_CHECK(core.policy.create(options.policy, core.pages).has_value());
+  HL_CHECK(core.policy.create(options.policy, core.pages, &core.hint_map).has_value());
   auto space = far::Space::create(*core.device, 4 * bytes);
   HL_CHECK(space.has_value());
   core.space = std::move(*space);

@@ -19,9 +19,10 @@ bool all_zero(const std::array<std::byte, kPageSize>& bytes) {
 }
 
 // What the hint map may say of the page at most.
-std::uint8_t map_of(PageWord word) {
+// All that the map of hints may say of such a page.
+unsigned map_of(PageWord word) {
   if (word.state() != PageState::resident) return 0;
-  return word.dirty() ? HintMap::kThere | HintMap::kWritable : HintMap::kThere;
+  return HintMap::kThere | HintMap::kAsked | (word.dirty() ? HintMap::kWritable : 0u);
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ std::string PageMachine::check_word(std::uint32_t page, Tally* tally) {
   if (word.discardable() && word.state() != PageState::resident) return wrong("discardable, but not resident");
   if (flags.present != (word.state() == PageState::resident)) return wrong("resident <=> present");
   if (flags.poisoned != (word.state() == PageState::lost)) return wrong("I4: lost <=> poisoned");
-  if (core().hint_map.active() && core().hint_map.of({page}) > map_of(word))
+  if (core().hint_map.active() && (core().hint_map.of({page}) & ~map_of(word)) != 0)
     return wrong("the hint map promises more");
   if (word.has_far()) ++tally->far;
   switch (word.state()) {

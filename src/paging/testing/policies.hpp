@@ -7,5 +7,7 @@ namespace hinterland {
 
 extern const hl_policy_ops kFifoPolicy;
 extern const hl_policy_ops kSecondChancePolicy;
+extern const hl_policy_ops kLruPolicy;
+extern const hl_policy_ops kPriorityPolicy;
 
 }  // namespace hinterland

@@ -47,6 +47,8 @@ void Worker::allocate_area(Area& area, std::size_t bytes) {
 void Worker::release_area(Area& area) {
   if (area.kind == Area::Kind::heap)
     std::free(area.address);
+  else if (area.kind == Area::Kind::region)
+    destroy_region(area);
   else
     unmap_area(area);
   mine_.bytes_in_use -= area.bytes;
@@ -68,6 +70,8 @@ void Worker::make_area(Area& area) {
   if (pages == 0) return;
   if (random_.one_in(2))
     map_area(area, pages * kPageBytes);
+  else if (random_.one_in(4))
+    create_region(area, pages * kPageBytes - random_.below(kPageBytes - kCellBytes));
   else
     allocate_area(area, pages * kPageBytes - random_.below(kPageBytes - kCellBytes));
   mine_.bytes_in_use += area.bytes;

@@ -2,6 +2,7 @@
 #include <hinterland/hint.hpp>
 
 #include <cerrno>
+#include <cstring>
 
 #include "worker.hpp"
 
@@ -54,15 +55,72 @@ void Worker::hint() {
   if (errno != EXDEV) fail(all_, mine_, "a hint changed errno to %d", errno);
 }
 
-// Reads what it pinned, while others press for memory.
+// Reads what it pinned, once or twice, while others press for memory.
 void Worker::pin() {
-  Span span = random_span(256u << 10);
+  Span span = random_span(random_.one_in(16) ? kAreaBytesMax : 256u << 10);
   if (!span) return;
-  int error = hl_pin(span.address(), span.bytes());
-  if (error == ENOMEM) return;  // more than half of the budget
-  if (error != 0) fail(all_, mine_, "hl_pin of %zu bytes at %p: %d", span.bytes(), span.address(), error);
+  int pins = 0;
+  for (int most = random_.one_in(4) ? 2 : 1; pins < most; ++pins) {
+    int error = hl_pin(span.address(), span.bytes());
+    if (error == ENOMEM) break;  // more than half of the budget
+    if (error != 0) fail(all_, mine_, "hl_pin of %zu bytes at %p: %d", span.bytes(), span.address(), error);
+  }
   verify_cells(all_, mine_, *span.area, span.first, span.count, "while pinned");
-  if (hl_unpin(span.address(), span.bytes()) != 0) fail(all_, mine_, "hl_unpin");
+  for (; pins > 0; --pins)
+    if (hl_unpin(span.address(), span.bytes()) != 0) fail(all_, mine_, "hl_unpin");
+}
+
+// Memory that its owner may unmap at this moment, or that was never there.
+void Worker::pin_others() {
+  const char* address = somewhere();
+  std::size_t size = random_.one_in(16) ? random_.next() : random_.up_to(64u << 10);
+  int error = hl_pin(address, size);
+  if (error == 0 && hl_unpin(address, size) != 0) fail(all_, mine_, "hl_unpin of others' memory");
+  if (error != 0 && error != ENOMEM && error != EFAULT) fail(all_, mine_, "hl_pin of others' memory: %d", error);
+}
+
+// Until they are written again, the words of the pages within are as they were, or zeros; those outside as they were.
+void Worker::discard() {
+  Span span = random_span(kAreaBytesMax);
+  if (!span) return;
+  Area& area = *span.area;
+  int error = hl_discard(span.address(), span.bytes());
+  if (error != 0) fail(all_, mine_, "hl_discard of %zu bytes at %p: %d", span.bytes(), span.address(), error);
+  auto first = reinterpret_cast<std::uintptr_t>(span.address());
+  std::uintptr_t end = (first + span.bytes()) / kPageBytes * kPageBytes;
+  first = (first + kPageBytes - 1) / kPageBytes * kPageBytes;
+  for (std::size_t i = span.first; i < span.first + span.count; ++i)
+    for (std::size_t word = 0; word < kCellBytes / sizeof(std::uint64_t); ++word) {
+      const char* at = area.cell(i) + word * sizeof(std::uint64_t);
+      auto address = reinterpret_cast<std::uintptr_t>(at);
+      std::uint64_t found;
+      std::memcpy(&found, at, sizeof found);
+      if (found == word_of(area.cells[i], word) || (found == 0 && first <= address && address < end)) continue;
+      fail_mismatch(all_, mine_, area, i, word * sizeof found, "after hl_discard");
+    }
+  write_new(area, span.first, span.count);
+  note(span, "discard");
+}
+
+// Pages that hints have just asked for are unmapped, moved, dropped, protected.
+void Worker::change_what_comes() {
+  Area* area = whole_mapping();
+  if (area == nullptr) return;
+  std::size_t at = random_.below(area->bytes);
+  hl::prefetch(area->address + at, random_.up_to(area->bytes));
+  if (random_.one_in(2)) hl::hint(area->address + at, {.mut = true, .rdahead = 64});
+  switch (random_.below(5)) {
+    case 0:
+      return punch(*area);
+    case 1:
+      return remap(*area);
+    case 2:
+      return flip_protection(*area);
+    case 3:
+      return release_area(*area);
+    default:
+      return drop_pages(*area);
+  }
 }
 
 }  // namespace churn

@@ -56,18 +56,25 @@ void Worker::unmap_area(Area& area) {
   }
 }
 
-void Worker::drop_pages() {
+Area* Worker::whole_mapping() {
   Area* area = random_area(Area::Kind::mapping);
-  if (area == nullptr || has_hole(*area)) return;
-  Span span = random_pages(*area, kPagesMax);
+  return area != nullptr && !has_hole(*area) ? area : nullptr;
+}
+
+void Worker::drop_pages() {
+  if (Area* area = whole_mapping()) drop_pages(*area);
+}
+
+void Worker::drop_pages(Area& area) {
+  Span span = random_pages(area, kPagesMax);
   bool lazily = random_.one_in(4);
   if (madvise(span.address(), span.bytes(), lazily ? MADV_FREE : MADV_DONTNEED) != 0) fail(all_, mine_, "madvise");
-  std::fill_n(area->cells + span.first, span.count, kZeros);
+  std::fill_n(area.cells + span.first, span.count, kZeros);
   note(span, lazily ? "madvise FREE" : "madvise DONTNEED");
   if (lazily)
-    write_new(*area, span.first, span.count);  // until written, old bytes or zeros: both are right
+    write_new(area, span.first, span.count);  // until written, old bytes or zeros: both are right
   else if (random_.one_in(2))
-    verify_cells(all_, mine_, *area, span.first, span.count, "after madvise DONTNEED");
+    verify_cells(all_, mine_, area, span.first, span.count, "after madvise DONTNEED");
 }
 
 void Worker::punch_or_mend() {
@@ -107,20 +114,22 @@ void Worker::mend(Area& area) {
 }
 
 void Worker::remap() {
-  Area* area = random_area(Area::Kind::mapping);
-  if (area == nullptr || has_hole(*area)) return;
-  std::size_t before = area->bytes, cells = area->cell_count();
+  if (Area* area = whole_mapping()) remap(*area);
+}
+
+void Worker::remap(Area& area) {
+  std::size_t before = area.bytes, cells = area.cell_count();
   std::size_t most = std::min(kAreaBytesMax, before + room_bytes() / kPageBytes * kPageBytes);
   std::size_t bytes = random_.one_in(3) ? before : random_.up_to(most / kPageBytes) * kPageBytes;
-  if (!remap_to(*area, bytes, random_.one_in(3))) {
+  if (!remap_to(area, bytes, random_.one_in(3))) {
     ++mine_.refused;  // not one mapping, after holes were mended
     return;
   }
   mine_.bytes_in_use += bytes - before;
-  area->bytes = bytes;
-  if (area->cell_count() > cells) std::fill(area->cells + cells, area->cells + area->cell_count(), kZeros);
-  area->note(bytes > before ? "mremap, grown" : "mremap", 0, area->cell_count(), mine_.operations);
-  if (random_.one_in(2)) verify_cells(all_, mine_, *area, 0, area->cell_count(), "after mremap");
+  area.bytes = bytes;
+  if (area.cell_count() > cells) std::fill(area.cells + cells, area.cells + area.cell_count(), kZeros);
+  area.note(bytes > before ? "mremap, grown" : "mremap", 0, area.cell_count(), mine_.operations);
+  if (random_.one_in(2)) verify_cells(all_, mine_, area, 0, area.cell_count(), "after mremap");
 }
 
 bool Worker::remap_to(Area& area, std::size_t bytes, bool elsewhere) {
@@ -141,12 +150,14 @@ bool Worker::remap_to(Area& area, std::size_t bytes, bool elsewhere) {
 }
 
 void Worker::flip_protection() {
-  Area* area = random_area(Area::Kind::mapping);
-  if (area == nullptr || has_hole(*area)) return;
-  Span span = random_pages(*area, 64);
+  if (Area* area = whole_mapping()) flip_protection(*area);
+}
+
+void Worker::flip_protection(Area& area) {
+  Span span = random_pages(area, 64);
   bool readable = random_.one_in(2);
   if (mprotect(span.address(), span.bytes(), readable ? PROT_READ : PROT_NONE) != 0) fail(all_, mine_, "mprotect");
-  if (readable) verify_cells(all_, mine_, *area, span.first, span.count, "reading what is read-only");
+  if (readable) verify_cells(all_, mine_, area, span.first, span.count, "reading what is read-only");
   // The kernel must refuse what the program may not do.
   ssize_t done = readable ? pread(file_, span.address(), 1, 0) : pwrite(file_, span.address(), 1, 0);
   if (done > 0 || (done < 0 && errno != EFAULT))
@@ -154,7 +165,7 @@ void Worker::flip_protection() {
          static_cast<void*>(span.address()), done);
   if (mprotect(span.address(), span.bytes(), kReadWrite) != 0) fail(all_, mine_, "mprotect back");
   note(span, readable ? "mprotect read-only and back" : "mprotect none and back");
-  if (random_.one_in(2)) verify_cells(all_, mine_, *area, span.first, span.count, "after mprotect");
+  if (random_.one_in(2)) verify_cells(all_, mine_, area, span.first, span.count, "after mprotect");
 }
 
 }  // namespace churn

@@ -94,6 +94,7 @@ const char* describe(const char* cell, std::size_t bytes, char* text, std::size_
 
 void fail_mismatch(const Everything& all, const ThreadShadow& thread, Area& area, std::size_t cell,
                    std::size_t offset, const char* when) {
+  static constexpr const char* kName[] = {"nothing", "mapping", "allocation", "region"};
   std::uint64_t found = 0;
   std::memcpy(&found, area.cell(cell) + offset, std::min(sizeof found, area.cell_bytes(cell) - offset));
   char text[160];
@@ -103,8 +104,8 @@ void fail_mismatch(const Everything& all, const ThreadShadow& thread, Area& area
           "\n  at %p: %s of %zu bytes at %p, page %zu, cell %zu, offset %zu in the cell\n  expected %016" PRIx64
           " (stamp %08x), found %016" PRIx64 "; %s\n",
           when, all.seed, getpid(), thread.number, thread.operations, static_cast<void*>(area.cell(cell) + offset),
-          area.kind == Area::Kind::heap ? "allocation" : "mapping", area.bytes, static_cast<void*>(area.address),
-          cell / kCellsPerPage, cell, offset, word_of(stamp, offset / 8), stamp, found,
+          kName[static_cast<int>(area.kind)], area.bytes, static_cast<void*>(area.address), cell / kCellsPerPage,
+          cell, offset, word_of(stamp, offset / 8), stamp, found,
           describe(area.cell(cell), area.cell_bytes(cell), text, sizeof text));
   std::size_t notes = std::min<std::size_t>(area.noted, std::size(area.notes));
   for (std::size_t i = 1; i <= notes; ++i) {

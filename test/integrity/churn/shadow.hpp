@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "hinterland/region.h"
 #include "pattern.hpp"
 
 namespace churn {
@@ -30,10 +31,11 @@ struct Note {  // something that was done to an area
 };
 
 struct Area {
-  enum class Kind : std::uint8_t { none, mapping, heap };
+  enum class Kind : std::uint8_t { none, mapping, heap, region };
   Kind kind;
   char* address;
   std::size_t bytes;
+  hl_region region;  // of kind region
   Note notes[12];
   std::uint32_t noted;
   Stamp cells[kAreaCellsMax];

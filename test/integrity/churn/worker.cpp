@@ -60,10 +60,13 @@ void Worker::operate() {
     void (Worker::*what)();
   };
   static constexpr Choice kChoices[] = {
-      {150, &Worker::read_cells},
+      {135, &Worker::read_cells},
       {70, &Worker::hint},
       {10, &Worker::pin},
-      {200, &Worker::write_cells},
+      {5, &Worker::pin_others},
+      {10, &Worker::discard},
+      {15, &Worker::change_what_comes},
+      {185, &Worker::write_cells},
       {60, &Worker::set_span},
       {70, &Worker::copy_span},
       {130, &Worker::add_to_counters},

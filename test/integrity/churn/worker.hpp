@@ -57,12 +57,16 @@ class Worker {
   void through_file();
   // map_operations.cpp
   void drop_pages();
+  void drop_pages(Area& area);
   void punch_or_mend();
   void punch(Area& area);
   void mend(Area& area);
   void remap();
+  void remap(Area& area);
   bool remap_to(Area& area, std::size_t bytes, bool elsewhere);
   void flip_protection();
+  void flip_protection(Area& area);
+  Area* whole_mapping();  // nullptr when none without a hole was found
   void map_area(Area& area, std::size_t bytes);
   void unmap_area(Area& area);
   // heap_operations.cpp
@@ -75,7 +79,13 @@ class Worker {
   // hint_operations.cpp
   void hint();
   void pin();
+  void pin_others();
+  void discard();
+  void change_what_comes();
   const char* somewhere();
+  // region_operations.cpp
+  void create_region(Area& area, std::size_t bytes);
+  void destroy_region(Area& area);
   // fork_operation.cpp
   void fork_child();
   [[noreturn]] void live_as_child(bool quiet);
