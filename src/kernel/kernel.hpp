@@ -64,9 +64,9 @@ class Kernel {
   virtual std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) = 0;
   // The same with the shared zero page (read faults on untouched memory; a write then needs no message).
   virtual std::int64_t zero(std::uintptr_t target, std::size_t length) = 0;
-  // Moves pages that are present and exclusive from `source` to the empty registered range `target`. Atomic per
-  // page against the program's writes. Bytes done, -EBUSY (shared or pinned), -ENOENT, -EINVAL (protection differs).
-  // Protection state is not carried over: the pages arrive writable.
+  // Moves pages that are present and exclusive from `source` to the empty registered range `target`, and wakes who
+  // waits for them. Atomic per page against the program's writes. Bytes done, -EBUSY (shared or pinned), -ENOENT,
+  // -EINVAL (protection differs). Protection state is not carried over: the pages arrive writable.
   virtual std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) = 0;
   virtual int write_protect(std::uintptr_t address, std::size_t length, bool protect) = 0;
   // Lets those who wait for a page in the range look again.

@@ -184,7 +184,9 @@ std::int64_t RealKernel::move(std::uintptr_t target, std::uintptr_t source, std:
   std::int64_t counted = std::max<std::int64_t>(done, 0);
   std::size_t at = static_cast<std::size_t>(counted);
   std::int64_t more = moved_without_a_word(target + at, source + at, length - at);
-  return more > 0 ? counted + more : done;
+  if (more <= 0) return done;
+  wake(target + at, static_cast<std::size_t>(more));  // the kernel wakes for what it counts only
+  return counted + more;
 }
 
 // As present(), but with less where the program has used up its descriptors: then a swapped page counts as gone.

@@ -98,9 +98,9 @@ FrameRun Core::borrow_frames(std::uint32_t count) {
 }
 
 std::uint32_t Core::move_in(PageIndex first, FrameRun filled) {
-  std::int64_t done;
-  do done = kernel.move(address_of(first), frames.address_of(filled.first), bytes_of_pages(filled.count));
-  while (done == -EAGAIN);
+  std::int64_t done = -EAGAIN;  // the kernel could not lock a page at once, or the address space is changing
+  for (int tries = 0; done == -EAGAIN && tries < 4; ++tries)
+    done = kernel.move(address_of(first), frames.address_of(filled.first), bytes_of_pages(filled.count));
   std::uint32_t moved = done > 0 ? static_cast<std::uint32_t>(done >> kPageShift) : 0;
   for (std::uint32_t i = 0; i < moved; ++i)
     frames[filled.first + i].state.store(FrameState::empty,

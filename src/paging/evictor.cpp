@@ -67,6 +67,7 @@ std::optional<std::size_t> Evictor::take(std::size_t wanted) {
     std::size_t chosen = 0;
     std::ptrdiff_t freed = take_round(std::min<std::size_t>(wanted, kBatchMax), &chosen) + freed_aside_;
     taken = static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0)) + taken_count_;
+    has_taken_.store(taken_count_ != 0, std::memory_order_release);  // pairs with try_settle_taken()
   }
   mutex_.unlock();
   return taken;
@@ -74,6 +75,18 @@ std::optional<std::size_t> Evictor::take(std::size_t wanted) {
 
 void Evictor::settle_taken() {
   LockGuard guard(mutex_);
+  settle_locked();
+}
+
+bool Evictor::try_settle_taken() {
+  if (!has_taken_.load(std::memory_order_acquire)) return true;  // pairs with take()
+  if (!mutex_.try_lock()) return false;
+  settle_locked();
+  mutex_.unlock();
+  return true;
+}
+
+void Evictor::settle_locked() {
   if (taken_count_ == 0) return;
   settle();
   if (std::uint32_t surplus = surplus_frames(); surplus != 0) expire_frames(surplus);
@@ -331,6 +344,7 @@ bool Evictor::refuse(Victim& victim) {
 void Evictor::settle() {
   Victims taken(taken_.data(), taken_count_);
   taken_count_ = 0;
+  has_taken_.store(false, std::memory_order_relaxed);  // the mutex is held
   if (taken.empty()) return;
   std::size_t zeros = 0;
   for (Victim& victim : taken) {

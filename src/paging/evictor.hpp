@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,6 +32,9 @@ class Evictor {
   // was taken before is not settled yet. At most kBatchMax. Until they are settled the pages are busy.
   std::optional<std::size_t> take(std::size_t wanted);
   void settle_taken();
+  // The same without waiting: false when there is something to settle and somebody else is at work here. Who reclaims
+  // may wait for frames that another evictor has taken and not settled.
+  bool try_settle_taken();
 
   Mutex& mutex() { return mutex_; }
 
@@ -48,6 +52,7 @@ class Evictor {
 
   explicit Evictor(Core& core) : core_(core) {}
 
+  void settle_locked();
   std::ptrdiff_t take_round(std::size_t wanted, std::size_t* chosen);
   bool wait_for_frames();                  // true: one may be had now
   std::size_t choose(std::size_t wanted);  // fills chosen_, sorted by page
@@ -76,6 +81,7 @@ class Evictor {
   std::array<Victim, kBatchMax> chosen_;
   std::array<Victim, kBatchMax> taken_;
   std::size_t taken_count_ = 0;  // not settled yet
+  std::atomic<bool> has_taken_{false};
   alignas(kPageSize) std::array<std::byte, kPageSize> bounce_{};
   // Local pages freed in this round on side ways; below zero where pages were restored by a copy, and are local twice
   // until their frames expire.

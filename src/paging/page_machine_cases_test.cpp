@@ -471,6 +471,28 @@ TEST(PageMachineCase, APageThatIsTakenButNotSettledComesBackWhenItIs) {
   EXPECT_EQ(machine.check_invariants(0), "");
 }
 
+// Who holds the one evictor may wait for frames that the other has taken: the settler must not wait for him.
+TEST(PageMachineCase, ABusyEvictorDoesNotKeepOthersFromBeingSettled) {
+  PageMachine machine(fifo_options(), 1);
+  machine.map(0, 8, kReadWrite);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.write(page);
+  Evictor &busy = *machine.parts().direct, &other = *machine.parts().background;
+  Companions companions;
+  Settler settler(companions);
+  EXPECT_EQ(busy.take(2), 2u);
+  EXPECT_EQ(other.take(2), 2u);
+  settler.call(0, busy);
+  settler.call(1, other);
+  busy.mutex().lock();
+  EXPECT_FALSE(settler.settle_all());
+  EXPECT_EQ(machine.core().pages[{2}].load().state(), PageState::parked);
+  EXPECT_TRUE(machine.core().pages[{0}].load().busy());
+  busy.mutex().unlock();
+  EXPECT_TRUE(settler.settle_all());
+  EXPECT_EQ(machine.core().pages[{0}].load().state(), PageState::parked);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
 // Fork wants no page on its way: who pauses the handler settles what it took.
 TEST(PageMachineCase, WhoPausesTheHandlerSettlesWhatItTook) {
   PageMachine machine(fifo_options(), 1);

@@ -1,5 +1,7 @@
 #include "paging/settler.hpp"
 
+#include <ctime>
+
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "kernel/scheduling.hpp"
@@ -40,10 +42,21 @@ void Settler::run() {
   companions_.join();
   for (;;) {
     std::uint32_t calls = calls_.load(std::memory_order_acquire);  // pairs with call()
-    for (const auto& each : evictors_)
-      if (Evictor* evictor = each.load(std::memory_order_relaxed); evictor != nullptr) evictor->settle_taken();
-    futex_wait(&calls_, calls);
+    if (settle_all()) {
+      futex_wait(&calls_, calls);
+    } else {
+      timespec nap{0, 20'000};
+      nanosleep(&nap, nullptr);
+    }
   }
+}
+
+bool Settler::settle_all() {
+  bool all = true;
+  for (const auto& each : evictors_)
+    if (Evictor* evictor = each.load(std::memory_order_relaxed); evictor != nullptr)
+      all &= evictor->try_settle_taken();
+  return all;
 }
 
 void Settler::after_fork_in_child() {

@@ -24,13 +24,17 @@ class Settler {
   // --- handlers
   // True when the thread is there. When it is not, this asks for it.
   bool ready();
-  // Evictor::settle_taken() by the thread, soon. One evictor for the life of the process. Does not block.
+  // Evictor::try_settle_taken() by the thread, soon. One evictor for the life of the process. Does not block.
   void call(unsigned handler, Evictor& evictor);
 
   // --- the housekeeper, under the pager's map lock: no fork meanwhile
   void set_waker(void (*wake_housekeeper)()) { wake_housekeeper_ = wake_housekeeper; }
   bool wants_start() const { return wanted_.load(std::memory_order_relaxed) && !tried_; }
   void start();
+
+  // The thread's work. False: one of them was busy, and has something left. Waits for none of them: who is at work
+  // there may wait for what another one has taken.
+  bool settle_all();
 
   void after_fork_in_child();
 
