@@ -27,8 +27,8 @@ def run(argv):
 def far(hinterland, local, argv, folder):
     """What it printed, and the counters of far memory."""
     report = pathlib.Path(folder, "report.json")
-    result = run([hinterland, "run", "--local", local, "--far", "mem:", "--takeover", "start", "--report", report, "--",
-                  *argv])
+    result = run([hinterland, "run", "--local", local, "--far", "mem:", "--takeover", "start", "--force", "--report",
+                  report, "--", *argv])
     return result, json.loads(report.read_text())["totals"]["counters"]
 
 
