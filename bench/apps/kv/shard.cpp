@@ -75,7 +75,6 @@ Item* Shard::put(std::string_view key, std::uint32_t hash, std::size_t value_byt
     if (item == nullptr) return nullptr;
     number = take_place();
     places_[number] = {item, hash, bucket(hash)};
-    used_[number] = 0;  // the hand is a round away
     bucket(hash) = number;
     counts.bytes += bytes;
     if (++counts.items > buckets_.size()) grow();
@@ -102,7 +101,7 @@ void Shard::clear() {
 std::uint32_t Shard::take_place() {
   if (free_ == kNone) {
     places_.push_back({});
-    used_.push_back(0);
+    used_.push_back(1);  // the hand may be just before it; from one that was freed it is a round away
     return static_cast<std::uint32_t>(places_.size() - 1);
   }
   std::uint32_t number = free_;
