@@ -36,8 +36,8 @@ void verify(kv::Store& store, const kv::LoadOptions& options) {
 }
 
 apps::Outcome work(apps::App& app, const apps::Settings& settings, Shape shape) {
-  // Beside an item: its place, the byte that says that it is used, and its share of the buckets.
-  constexpr std::size_t kBesideBytes = 16 + 1 + 6;
+  // Beside an item: its place, when it was used, and its share of the buckets.
+  constexpr std::size_t kBesideBytes = 16 + 4 + 6;
   kv::LoadOptions& load = shape.load;
   std::size_t item_bytes = kv::Item::bytes_for(kv::kLoadKeyBytes, load.value_bytes);
   load.keys = settings.size_bytes / (item_bytes + kBesideBytes);

@@ -8,7 +8,7 @@ namespace kv {
 namespace {
 
 constexpr std::size_t kFirstBuckets = 64;
-constexpr unsigned kLooks = 64;  // for something to evict
+constexpr unsigned kLooks = 32;  // for something to evict
 
 bool is_alive(const Item& item, const Moment& moment) {
   return item.expires > moment.now && item.id >= moment.flushed_before;
@@ -57,7 +57,7 @@ Item* Shard::find(std::string_view key, std::uint32_t hash, const Moment& moment
     return nullptr;
   }
   hl::hint(item, {.size = item->bytes});
-  used_[number] = 1;
+  used_at_[number] = ++time_;
   return item;
 }
 
@@ -68,9 +68,7 @@ Item* Shard::put(std::string_view key, std::uint32_t hash, std::size_t value_byt
     drop(number);
     number = kNone;
   }
-  if (number != kNone) {
-    used_[number] = 1;
-  } else {
+  if (number == kNone) {
     auto* item = make_room(bytes) ? static_cast<Item*>(::operator new(bytes, std::nothrow)) : nullptr;
     if (item == nullptr) return nullptr;
     number = take_place();
@@ -85,6 +83,7 @@ Item* Shard::put(std::string_view key, std::uint32_t hash, std::size_t value_byt
   item->value_bytes = static_cast<std::uint32_t>(value_bytes);
   item->key_bytes = static_cast<std::uint8_t>(key.size());
   std::memcpy(item->key_data(), key.data(), key.size());
+  used_at_[number] = ++time_;
   ++counts.stored;
   return item;
 }
@@ -101,7 +100,7 @@ void Shard::clear() {
 std::uint32_t Shard::take_place() {
   if (free_ == kNone) {
     places_.push_back({});
-    used_.push_back(1);  // the hand may be just before it; from one that was freed it is a round away
+    used_at_.push_back(0);
     return static_cast<std::uint32_t>(places_.size() - 1);
   }
   std::uint32_t number = free_;
@@ -120,7 +119,6 @@ void Shard::drop(std::uint32_t number) {
   counts.bytes -= place.item->bytes;
   ::operator delete(place.item);
   place = {nullptr, 0, free_};
-  used_[number] = 0;
   free_ = number;
 }
 
@@ -144,19 +142,16 @@ bool Shard::make_room(std::size_t bytes) {
   return true;
 }
 
-// The clock: whatever was used since the hand went by stays for another round. Where everything was, the first of
-// some goes: a round to find that out would come by what is new, and has not had the time to be used.
+// The one that was not used for longest, of some: as good as the last of a list of all of them, which each use would
+// have to change (Redis chooses in this way). Chosen at random, because neighbours are of about the same age.
 std::uint32_t Shard::victim() {
-  std::uint32_t first = kNone;
-  for (unsigned looks = 0; looks < kLooks || first == kNone;) {
-    hand_ = hand_ + 1 < places_.size() ? hand_ + 1 : 0;
-    if (places_[hand_].item == nullptr) continue;
-    if (used_[hand_] == 0) return hand_;
-    used_[hand_] = 0;
-    if (first == kNone) first = hand_;
-    ++looks;
+  std::uint32_t oldest = kNone;
+  for (unsigned looks = 0; looks < kLooks; ++looks) {
+    auto number = static_cast<std::uint32_t>(random_.below(places_.size()));
+    while (places_[number].item == nullptr) number = number + 1 < places_.size() ? number + 1 : 0;
+    if (oldest == kNone || age(number) > age(oldest)) oldest = number;
   }
-  return hand_ = first;  // those that it went by are next, unless they are used again
+  return oldest;
 }
 
 }  // namespace kv

@@ -1,8 +1,8 @@
-// A part of the store: a hash table, and a clock that says which items have not been used for long.
+// A part of the store: a hash table of items, of which the longest unused leave when there is no room.
 //
 //     buckets: number of the first place --> places: item, hash, next place of the chain --> item
 //
-// Items alone are large. What is needed to find one, and the byte that says that it was used, lie apart from them: a
+// Items alone are large. What is needed to find one, and when each was used, lie apart from them: a
 // lookup reads one item, and leaves it clean; what is evicted is found without reading items that stay.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/random.hpp"
 #include "kv/item.hpp"
 
 namespace kv {
@@ -68,13 +69,15 @@ class Shard {
   void grow();
   bool make_room(std::size_t bytes);
   std::uint32_t victim();
+  std::uint32_t age(std::uint32_t number) const { return time_ - used_at_[number]; }
 
   const std::size_t limit_bytes_;
   std::vector<std::uint32_t> buckets_;  // a power of two of them
   std::vector<Place> places_;
-  std::vector<std::uint8_t> used_;  // since the hand went by; of each place
+  std::vector<std::uint32_t> used_at_;  // of each place, by time_
   std::uint32_t free_ = kNone;
-  std::uint32_t hand_ = 0;
+  apps::Random random_{1};
+  std::uint32_t time_ = 0;  // counts uses. When it wraps around, some that were not used for long look young
 };
 
 }  // namespace kv

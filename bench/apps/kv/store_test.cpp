@@ -80,7 +80,7 @@ TEST(KvStore, KeepsItsLimitAndWhatIsUsed) {
   EXPECT_EQ(value_of(store, "key0"), "(none)");
 }
 
-// Where all the others were used, the clock finds nothing unused but what is new, and must not take that.
+// Where all the others were used, nothing is unused but what is new, and that must not leave first.
 TEST(KvStore, KeepsWhatIsNew) {
   Store store(kRoom, test_clock);
   std::string value(1000, 'x');
