@@ -19,7 +19,7 @@ class NoMatplotlib(Exception):
     """Why there are no plots."""
 
 
-def _pyplot():
+def import_pyplot():
     try:
         import matplotlib
     except ImportError:
@@ -302,6 +302,6 @@ def draw_floor(pyplot, document, folder):
 
 def draw(document, folder):
     """Names of the files written. NoMatplotlib where it is missing."""
-    pyplot = _pyplot()
+    pyplot = import_pyplot()
     return [name for draw_one in (draw_access, draw_programs, draw_open_load, draw_ablation, draw_floor)
             for name in draw_one(pyplot, document, folder)]

@@ -13,6 +13,9 @@
  * interrupted the runtime, the hint returns at once). A hint blocks until its pages are there, keeps errno, and needs
  * 32 KiB of stack.
  *
+ * With HL_NO_HINTS defined, hints compile to nothing, prefetch and cold among them: for measuring what they bring.
+ * Arguments are still evaluated; pin, unpin and discard, on which a program may rely, stay.
+ *
  * C11 and C++ for GCC and Clang on x86-64.
  */
 #ifndef HINTERLAND_HINT_H
@@ -99,7 +102,14 @@ static __attribute__((noinline, cold, unused)) void hl__ask(uintptr_t address, s
   hl__runtime()->hint((const void*)address, size, read_ahead, flags);
 }
 
+#ifdef HL_NO_HINTS
+#define HL__COMPILED_OUT 1
+#else
+#define HL__COMPILED_OUT 0
+#endif
+
 HL__INLINE void hl__touch(uintptr_t address, size_t size, int32_t read_ahead, uint32_t flags) {
+  if (HL__COMPILED_OUT) return;
   unsigned needed = (flags & HL_HINT_WRITE) != 0 ? HL_WRITABLE : HL_THERE;
   /* Of three pages and more, the runtime looks at those between. */
   if (hl__is_missing(address, needed) || (size > 1 && hl__is_missing(address + size - 1, needed)) ||
@@ -122,6 +132,7 @@ static __attribute__((noinline, unused)) void hl__moved(uintptr_t address, size_
 /* `last` is the page that this place in the program hinted before, on this thread. */
 HL__INLINE void hl__touch_in_order(uintptr_t address, size_t size, int32_t read_ahead, uint32_t flags,
                                    uintptr_t* last) {
+  if (HL__COMPILED_OUT) return;
   if (__builtin_expect(address >> HL__PAGE_SHIFT != *last, 0)) hl__moved(address, size, read_ahead, flags, last);
 }
 
@@ -194,6 +205,7 @@ HL__INLINE int hl_unpin(const void* address, size_t size) {
 /* The bytes will not be used soon: the pages that lie wholly in the range are the next to leave. The last thousand of
  * them are remembered. */
 HL__INLINE void hl_cold(const volatile void* address, size_t size) {
+  if (HL__COMPILED_OUT) return;
   const struct hl_runtime* runtime = hl__runtime();
   uintptr_t first = ((uintptr_t)address + HL__PAGE - 1) & ~(uintptr_t)(HL__PAGE - 1);
   uintptr_t end = ((uintptr_t)address + size) & ~(uintptr_t)(HL__PAGE - 1);

@@ -1,0 +1,108 @@
+#include "common/app.hpp"
+
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <stdexcept>
+#include <utility>
+
+#include "common/look.hpp"
+
+namespace apps {
+
+App::App(std::string name, const std::string& about)
+    : name_(std::move(name)), options_(about + ", and prints how long that took as JSON", name_) {
+  options_.add_option("--size", settings_.size_bytes, "memory that its data takes, about")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("1G");
+  options_.add_option("--threads", settings_.threads, "that do the measured part")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  options_.add_option("--seed", settings_.seed, "of all that is random")->capture_default_str();
+  options_.add_flag("--verify", settings_.verify, "hold the result against a simpler computation");
+  options_.add_option("--around", around_,
+                      "a command of the shell, run before and after the measured part; what it prints, as JSON or "
+                      "text, is part of the result. $PPID is this program");
+}
+
+void App::offer_fibers() {
+  options_.add_option("--fibers", settings_.fibers, "so many fibers on the threads; 0: threads alone")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+}
+
+void App::look_around() {
+  if (around_.empty()) return;
+  std::string text = output_of(around_);
+  auto document = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  seen_around_.push_back(document.is_discarded() ? nlohmann::ordered_json(text) : document);
+}
+
+void App::measure(const std::function<void()>& part) {
+  if (seconds_) throw std::logic_error("two measured parts");
+  look_around();
+  auto begin = std::chrono::steady_clock::now();
+  part();
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  look_around();
+}
+
+int App::run(int argc, char** argv, const std::function<Outcome(const Settings&)>& work) {
+  try {
+    options_.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return options_.exit(error) == 0 ? 0 : 2;
+  }
+  if (settings_.size_bytes < least_bytes_) {
+    std::fprintf(stderr, "%s: --size is %zu bytes, and at least %zu are needed\n", name_.c_str(),
+                 settings_.size_bytes, least_bytes_);
+    return 2;
+  }
+#ifndef NDEBUG
+  std::fprintf(stderr, "%s: this is a debug build, and its times mean nothing\n", name_.c_str());
+#endif
+  return perform(work);
+}
+
+int App::perform(const std::function<Outcome(const Settings&)>& work) {
+  try {
+    Outcome outcome = work(settings_);
+    if (!seconds_) throw std::logic_error("no measured part");
+    print(outcome);
+    return 0;
+  } catch (const std::invalid_argument& wrong) {
+    std::fprintf(stderr, "%s: %s\n", name_.c_str(), wrong.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: there is not enough memory for --size %zu; give a smaller one\n", name_.c_str(),
+                 settings_.size_bytes);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s: %s\n", name_.c_str(), failure.what());
+  }
+  return 1;
+}
+
+void App::print(const Outcome& outcome) const {
+  char check[17];
+  std::snprintf(check, sizeof check, "%016" PRIx64, outcome.check);
+  nlohmann::ordered_json document{
+      {"schema_version", 1},
+      {"app", name_},
+      {"hinted", kHinted},
+      {"size_bytes", settings_.size_bytes},
+      {"footprint_bytes", outcome.footprint_bytes},
+      {"threads", settings_.threads},
+      {"fibers", settings_.fibers},
+      {"seed", settings_.seed},
+      {"verified", settings_.verify},
+      {"operations", outcome.operations},
+      {"seconds", *seconds_},
+      {"operations_per_second", static_cast<double>(outcome.operations) / *seconds_},
+      {"check", check},
+  };
+  document.update(outcome.figures);
+  if (!seen_around_.empty()) document["around"] = seen_around_;
+  std::puts(document.dump(1).c_str());
+}
+
+}  // namespace apps
