@@ -39,6 +39,9 @@ struct run_options {
   // Of fibers that do not say. Only what is touched takes memory. Stacks are never far.
   std::size_t stack_bytes = std::size_t{64} << 10;
   std::chrono::microseconds spin{50};  // an idle worker looks for work so long before it sleeps
+  // A hint that has to wait parks its fiber. If not, it blocks the thread, as in an ordinary one: to compare with
+  // (Eden's "blocking hints"). It needs its stack, 32 KiB, on the fiber's then.
+  bool hints_park = true;
 };
 
 struct fiber_options {

@@ -18,7 +18,7 @@ std::atomic<Hint> g_blocking{nullptr};
 
 void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
   Fiber* self = current_fiber();
-  if (self == nullptr) {
+  if (self == nullptr || !self->scheduler->hints_park()) {
     g_blocking.load(std::memory_order_relaxed)(address, size, read_ahead, flags);
     return;
   }

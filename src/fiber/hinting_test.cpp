@@ -137,6 +137,18 @@ TEST_F(FiberHints, OfOrdinaryThreadsBlockThatThread) {
   EXPECT_EQ(g_blocking_hints, 2);
 }
 
+TEST_F(FiberHints, BlockTheThreadWhereTheyAreToldTo) {
+  run({.workers = 1, .hints_park = false}, [] {
+    bool other_ran = false;
+    fiber other([&] { other_ran = true; });
+    hl_read(at(5));
+    EXPECT_FALSE(other_ran);
+    other.join();
+  });
+  EXPECT_EQ(g_blocking_hints, 1);
+  EXPECT_EQ(g_begun, 0);
+}
+
 // Eden's first case: the core that asked computes for long, and another takes the arrival from it.
 TEST_F(FiberHints, ArrivalsOfABusyWorkerAreTakenByAnIdleOne) {
   run({.workers = 2, .spin = 1us}, [] {

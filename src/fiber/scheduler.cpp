@@ -68,6 +68,7 @@ Scheduler::Scheduler(const hl::fibers::run_options& options, unsigned workers, s
     : stack_bytes_(options.stack_bytes),
       spin_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(options.spin).count())),
       worker_count_(workers),
+      hints_park_(options.hints_park),
       poller_(std::move(poller)) {}
 
 Scheduler* Scheduler::create(const hl::fibers::run_options& options) {

@@ -60,6 +60,7 @@ class Scheduler {
   void new_deadline(std::uint64_t deadline_ns);  // after a timer was added
   const std::shared_ptr<Poller>& poller() const { return poller_; }
   unsigned workers() const { return worker_count_; }
+  bool hints_park() const { return hints_park_; }
 
  private:
   Scheduler(const hl::fibers::run_options& options, unsigned workers, std::shared_ptr<Poller> poller);
@@ -87,6 +88,7 @@ class Scheduler {
   const std::size_t stack_bytes_;
   const std::uint64_t spin_ns_;
   const unsigned worker_count_;
+  const bool hints_park_;
   Worker* workers_ = nullptr;
   std::shared_ptr<Poller> poller_;
   Stacks stacks_;
