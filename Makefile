@@ -20,7 +20,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all test soak demo bench bench-quick install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
+.PHONY: all test soak demo bench bench-quick bench-apps install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
 all:  ## build everything; the command is build/bin/hinterland
 	$(packages) build
@@ -46,6 +46,12 @@ bench: all  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of be
 bench-quick: all  ## the same benchmarks, shorter and coarser
 	$(packages) bench
 	@bench/run --quick $(BENCH_FLAGS)
+
+bench-apps:  ## the applications of the far-memory papers (BENCH_FLAGS: options of bench/apps/run)
+	$(packages) build bench
+	@cmake --preset release >/dev/null  # what has just been installed is found
+	@cmake --build build --parallel $(JOBS)
+	@bench/apps/run $(BENCH_FLAGS)
 
 install: all  ## install below $(DESTDIR)$(PREFIX)
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null  # the systemd unit names the prefix

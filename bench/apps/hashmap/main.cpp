@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/app.hpp"
+#include "common/hash_order.hpp"
 #include "common/team.hpp"
 #include "common/zipf.hpp"
 #include "hashmap/table.hpp"
@@ -13,9 +14,12 @@ namespace {
 
 using hashmap::Table;
 
+// Unless said otherwise: a lookup takes a hundred times as long where memory is far.
+constexpr std::size_t kEntriesALookup = 32;
+
 struct Shape {
   double skew = 1.02;
-  std::uint64_t lookups = 0;  // 0: one for eight entries
+  std::uint64_t lookups = 0;  // 0: one for 32 entries
 };
 
 std::uint32_t value_of(std::uint32_t key, std::uint64_t seed) {
@@ -52,18 +56,20 @@ std::uint64_t expected(const std::vector<std::uint32_t>& trace, std::uint64_t se
 }
 
 apps::Outcome work(apps::App& app, const apps::Settings& settings, const Shape& shape) {
-  // Eight entries take their space, and one lookup's key; or as many as are wanted.
+  // Entries take their space, and lookups that of their keys.
   std::size_t trace_bytes = shape.lookups * sizeof(std::uint32_t);
   if (trace_bytes > settings.size_bytes / 2)
     throw std::invalid_argument("the keys of so many --lookups take more than half of --size: give fewer, or more");
-  std::size_t entries = shape.lookups == 0
-                            ? settings.size_bytes * 8 / (8 * Table::kEntryBytes + sizeof(std::uint32_t))
-                            : (settings.size_bytes - trace_bytes) / Table::kEntryBytes;
+  std::size_t entries = shape.lookups == 0 ? settings.size_bytes * kEntriesALookup /
+                                                 (kEntriesALookup * Table::kEntryBytes + sizeof(std::uint32_t))
+                                           : (settings.size_bytes - trace_bytes) / Table::kEntryBytes;
   if (entries >= UINT32_MAX) throw std::invalid_argument("--size has more entries than a table can have (2^32 - 1)");
-  std::size_t lookups = shape.lookups == 0 ? entries / 8 : shape.lookups;
+  std::size_t lookups = shape.lookups == 0 ? entries / kEntriesALookup : shape.lookups;
 
   Table table(entries);
-  for (std::uint32_t key = 0; key < entries; ++key) table.insert(key, value_of(key, settings.seed));
+  apps::in_hash_order(entries, Table::part_of, [&](std::uint64_t key) {
+    table.insert(static_cast<std::uint32_t>(key), value_of(static_cast<std::uint32_t>(key), settings.seed));
+  });
   std::vector<std::uint32_t> trace = draw_trace(entries, lookups, shape.skew, settings.seed);
   std::vector<std::uint64_t> sums(settings.threads);
   app.measure([&] {
@@ -89,7 +95,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
   app.options()
-      .add_option("--lookups", shape.lookups, "of all threads together; 0: one for eight entries")
+      .add_option("--lookups", shape.lookups, "of all threads together; 0: one for 32 entries")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
       ->capture_default_str();
   return app.run(argc, argv, [&](const apps::Settings& settings) { return work(app, settings, shape); });

@@ -7,6 +7,7 @@
 #include <hinterland/hint.hpp>
 #include <vector>
 
+#include "common/hash_order.hpp"
 #include "common/random.hpp"
 
 namespace hashmap {
@@ -23,6 +24,9 @@ class Table {
 
   // Bytes an entry.
   static constexpr std::size_t kEntryBytes = sizeof(Node) + sizeof(std::uint32_t);
+
+  // Where in the table a key is, by sixteenths (common/hash_order.hpp).
+  static std::uint64_t part_of(std::uint64_t key) { return apps::scaled(apps::mixed(key), apps::kTableParts); }
 
   // A key that is not in the table. One thread.
   void insert(std::uint32_t key, std::uint32_t value) {

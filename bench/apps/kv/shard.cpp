@@ -8,6 +8,7 @@ namespace kv {
 namespace {
 
 constexpr std::size_t kFirstBuckets = 64;
+constexpr unsigned kLooks = 64;  // for something to evict
 
 bool is_alive(const Item& item, const Moment& moment) {
   return item.expires > moment.now && item.id >= moment.flushed_before;
@@ -74,7 +75,7 @@ Item* Shard::put(std::string_view key, std::uint32_t hash, std::size_t value_byt
     if (item == nullptr) return nullptr;
     number = take_place();
     places_[number] = {item, hash, bucket(hash)};
-    used_[number] = 0;  // the hand is a round away; were all that is new used, a round could find nothing else
+    used_[number] = 0;  // the hand is a round away
     bucket(hash) = number;
     counts.bytes += bytes;
     if (++counts.items > buckets_.size()) grow();
@@ -134,20 +135,29 @@ void Shard::grow() {
   }
 }
 
-// The clock: whatever was used since the hand went by stays for another round. False when all would not be enough.
+// False when all would not be enough.
 bool Shard::make_room(std::size_t bytes) {
   if (bytes > limit_bytes_) return false;
   while (counts.bytes + bytes > limit_bytes_) {
-    hand_ = hand_ + 1 < places_.size() ? hand_ + 1 : 0;
-    if (places_[hand_].item == nullptr) continue;
-    if (used_[hand_] != 0) {
-      used_[hand_] = 0;
-      continue;
-    }
     ++counts.evictions;
-    drop(hand_);
+    drop(victim());
   }
   return true;
+}
+
+// The clock: whatever was used since the hand went by stays for another round. Where everything was, the first of
+// some goes: a round to find that out would come by what is new, and has not had the time to be used.
+std::uint32_t Shard::victim() {
+  std::uint32_t first = kNone;
+  for (unsigned looks = 0; looks < kLooks || first == kNone;) {
+    hand_ = hand_ + 1 < places_.size() ? hand_ + 1 : 0;
+    if (places_[hand_].item == nullptr) continue;
+    if (used_[hand_] == 0) return hand_;
+    used_[hand_] = 0;
+    if (first == kNone) first = hand_;
+    ++looks;
+  }
+  return hand_ = first;  // those that it went by are next, unless they are used again
 }
 
 }  // namespace kv

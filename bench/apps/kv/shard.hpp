@@ -67,6 +67,7 @@ class Shard {
   void drop(std::uint32_t number);
   void grow();
   bool make_room(std::size_t bytes);
+  std::uint32_t victim();
 
   const std::size_t limit_bytes_;
   std::vector<std::uint32_t> buckets_;  // a power of two of them

@@ -80,6 +80,19 @@ TEST(KvStore, KeepsItsLimitAndWhatIsUsed) {
   EXPECT_EQ(value_of(store, "key0"), "(none)");
 }
 
+// Where all the others were used, the clock finds nothing unused but what is new, and must not take that.
+TEST(KvStore, KeepsWhatIsNew) {
+  Store store(kRoom, test_clock);
+  std::string value(1000, 'x');
+  for (int i = 0; i < 2000; ++i) set(store, "key" + std::to_string(i), value);
+  for (int i = 0; i < 2000; ++i) value_of(store, "key" + std::to_string(i));
+  for (int i = 0; i < 100; ++i) {
+    set(store, "small" + std::to_string(i), "s");
+    set(store, "large" + std::to_string(i), value);
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(value_of(store, "small" + std::to_string(i)), "s") << i;
+}
+
 TEST(KvStore, RefusesWhatIsTooLargeAndKeepsNoOldValue) {
   Store store(4 * kRoom, test_clock);
   set(store, "a", "old");
