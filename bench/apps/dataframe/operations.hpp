@@ -52,10 +52,15 @@ auto for_each_block(const Crew& crew, Part part, const Column<First>& first, con
   auto announce = [](const Block& block, const auto& column) {
     hl::hint(&column[block.first], {.size = block.count * sizeof column[0]});
   };
+  auto give_up = [](const Block& block, const auto& column) {
+    hl::cold(&column[block.first], block.count * sizeof column[0]);
+  };
   crew.on_blocks(first.size(), [&](const Block& block) {
     announce(block, first);
     (announce(block, others), ...);
     parts[block.number] = part(block);
+    give_up(block, first);
+    (give_up(block, others), ...);
   });
   return parts;
 }
@@ -151,6 +156,7 @@ Column<T> taken(const Crew& crew, const Column<T>& column, const Selection& sele
     hl::hint(from + rows.front(), {.size = (rows.back() - rows.front() + 1) * sizeof(T)});
     hl::hint(to, {.mut = true, .size = rows.size() * sizeof(T)});
     for (std::uint32_t row : rows) *to++ = from[row];
+    hl::cold(from + rows.front(), (rows.back() - rows.front() + 1) * sizeof(T));
   });
   return result;
 }
