@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/signal_handlers.hpp"
 #include "preload/forking.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
@@ -152,6 +153,8 @@ HL_INTERPOSED int __clone(Entry* entry, void* stack, int flags, void* argument, 
 
 // The calls that syscall() below does not make itself.
 extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long a, long b, long c, long d, long e) {
+  // Hints rely on there being no handlers until we say so. (Not read: the pointer may be wrong, which is EFAULT.)
+  if (number == SYS_rt_sigaction && b != 0) signal_handlers::expect(static_cast<int>(a));
   if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
   if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e));
   if (number == SYS_fork) return forking::fork_plain();
@@ -165,8 +168,8 @@ extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long 
 extern "C" __attribute__((used)) long hinterland_failed_call(long result) { return as_libc(result); }
 
 // As libc's, in so far as a call that makes a thread comes back on the stack that was given for it, without a frame
-// of ours there. Only what may copy or end the process is looked at:
-// - exit, exit_group, fork: always
+// of ours there. Only what may copy or end the process, or install a signal handler, is looked at:
+// - exit, exit_group, fork, rt_sigaction: always
 // - clone, unless it shares the memory (CLONE_VM, 0x100) or gives a stack
 // - clone3, the same (clone_args: flags at 0, stack at 40), if its size is one that we know (64 to 88 bytes)
 // Without the parameters that <unistd.h> declares: not optimised, GCC saves those of "..." in a frame that is not
@@ -179,6 +182,8 @@ __attribute__((naked)) void hinterland_syscall() {
       "cmp $231, %rdi\n\t"
       "je 3f\n\t"
       "cmp $57, %rdi\n\t"
+      "je 3f\n\t"
+      "cmp $13, %rdi\n\t"
       "je 3f\n\t"
       "cmp $56, %rdi\n\t"
       "je 1f\n\t"
@@ -220,6 +225,7 @@ __attribute__((naked)) void hinterland_syscall() {
       "jmp hinterland_failed_call");
 }
 
-static_assert(SYS_exit == 60 && SYS_exit_group == 231 && SYS_fork == 57 && SYS_clone == 56 && SYS_clone3 == 435);
+static_assert(SYS_exit == 60 && SYS_exit_group == 231 && SYS_fork == 57 && SYS_clone == 56 && SYS_clone3 == 435 &&
+              SYS_rt_sigaction == 13);
 static_assert(CLONE_VM == 0x100 && offsetof(clone_args, flags) == 0 && offsetof(clone_args, stack) == 40);
 static_assert(sizeof(clone_args) == CLONE_ARGS_SIZE_VER2 && CLONE_ARGS_SIZE_VER0 == 64 && CLONE_ARGS_SIZE_VER2 == 88);

@@ -1,11 +1,14 @@
 // A signal handler that touches far memory, on a thread that hints all the time: no handler at first, when hints need
 // not block signals, then one that is installed while hints are under way. Nobody may wait for himself.
+// With the argument "raw" it is installed by syscall(2).
 #include <hinterland/hint.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,7 +55,26 @@ static void wait_for(atomic_ulong* counter, unsigned long least) {
   while (atomic_load(counter) < least) nanosleep(&moment, NULL);
 }
 
-int main(void) {
+// The kernel's struct sigaction, which libc's differs from.
+struct kernel_action {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)(void);
+  uint64_t mask;
+};
+void return_from_signal(void);
+__asm__(
+    ".text\n"
+    "return_from_signal:\n"
+    "mov $15, %eax\n"
+    "syscall\n");
+
+static int install_raw(void) {
+  struct kernel_action action = {handler, SA_RESTART | 0x04000000, return_from_signal, 0};
+  return (int)syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, sizeof action.mask);
+}
+
+int main(int count, char** words) {
   pthread_t thread;
   struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
   struct timespec moment = {0, 20000};
@@ -63,7 +85,8 @@ int main(void) {
       g_words[page * kPageWords + (uint64_t)i] = i == 0 ? page : page * 7 + (uint64_t)i;
   if (pthread_create(&thread, NULL, hint_all_the_time, NULL) != 0) return 1;
   wait_for(&g_hinted, 3000);
-  if (sigaction(SIGUSR1, &action, NULL) != 0) return 1;
+  const int raw = count > 1 && strcmp(words[1], "raw") == 0;
+  if ((raw ? install_raw() : sigaction(SIGUSR1, &action, NULL)) != 0) return 1;
   for (int i = 0; i < kSignals; ++i) {
     unsigned long before = atomic_load(&g_handled);
     pthread_kill(thread, SIGUSR1);

@@ -19,12 +19,11 @@ import time
 from mutants import FIBER_MUTANTS, MUTANTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Room: its tests, and its mutants.
+# Room: its tests, the seconds that are more than they take together on a busy machine, and its mutants.
 ROOMS = {
-    "paging": (["page_machine_test", "page_machine_schedules_test"], MUTANTS),
-    "fiber": (["fiber_sleeping_test", "fiber_test", "fiber_hinting_test"], FIBER_MUTANTS),
+    "paging": (["page_machine_test", "page_machine_schedules_test"], 600, MUTANTS),
+    "fiber": (["fiber_sleeping_test", "fiber_test", "fiber_hinting_test"], 120, FIBER_MUTANTS),
 }
-TEST_SECONDS_MAX = 600  # more than both take together on a busy machine
 
 
 def pattern_of(text):
@@ -35,18 +34,18 @@ def build(tree, jobs, targets):
     return subprocess.run(["ninja", "-C", tree / "build", f"-j{jobs}", *targets], capture_output=True, text=True)
 
 
-def noticed(tree, targets):
+def noticed(tree, targets, seconds_max):
     """By which test and how: its first message, "hung" or "crashed"; None when all passed."""
     for target in targets:
-        if how := noticed_by(tree / "build/bin" / target):
+        if how := noticed_by(tree / "build/bin" / target, seconds_max):
             return f"{target}: {how}"
     return None
 
 
-def noticed_by(program):
+def noticed_by(program, seconds_max):
     try:
         done = subprocess.run([program, "--gtest_brief=1"], capture_output=True, text=True, errors="replace",
-                              timeout=TEST_SECONDS_MAX, env={"GTEST_FAIL_FAST": "1", "HINTERLAND_TEST_SEED": "1"})
+                              timeout=seconds_max, env={"GTEST_FAIL_FAST": "1", "HINTERLAND_TEST_SEED": "1"})
     except subprocess.TimeoutExpired:
         return "hung"
     if done.returncode == 0:
@@ -61,7 +60,7 @@ def places_of(text, path):
 
 def check():
     """Whether each mutant's text is still in its file exactly once: the sources change, and the list must follow."""
-    wrong = [(name, file) for room, (_, mutants) in ROOMS.items() for _, name, file, text, _ in mutants
+    wrong = [(name, file) for room, (_, _, mutants) in ROOMS.items() for _, name, file, text, _ in mutants
              if places_of(text, ROOT / "src" / room / file) != 1]
     for name, file in wrong:
         print(f"mutation: {name}: its text is not in {file} exactly once", file=sys.stderr)
@@ -74,11 +73,12 @@ def try_mutant(tree, jobs, room, invariant, name, file, text, replacement):
     if places_of(text, path) != 1:
         return f"does not apply: the text is not in {file} exactly once"
     path.write_text(pattern_of(text).sub(lambda _: replacement, original))
+    targets, seconds_max, _ = ROOMS[room]
     try:
-        built = build(tree, jobs, ROOMS[room][0])
+        built = build(tree, jobs, targets)
         if built.returncode != 0:
             return "does not compile:\n" + built.stdout[-1500:]
-        how = noticed(tree, ROOMS[room][0])
+        how = noticed(tree, targets, seconds_max)
         print(f"{'noticed' if how else 'SURVIVED':9} {invariant or '-':2} {name}" + (f": {how[:90]}" if how else ""), flush=True)
         return "" if how else "survived"
     finally:
@@ -99,9 +99,10 @@ def main():
         subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1"],
                        check=True, stdout=subprocess.DEVNULL)
         bad, tried, begun = 0, 0, time.monotonic()
-        for room, (targets, mutants) in ROOMS.items():
+        for room, (targets, seconds_max, mutants) in ROOMS.items():
             wanted = [each for each in mutants if options.only in f"{each[0]} {each[1]}"]
-            if wanted and (build(tree, options.jobs, targets).returncode != 0 or noticed(tree, targets) is not None):
+            if wanted and (build(tree, options.jobs, targets).returncode != 0 or
+                           noticed(tree, targets, seconds_max) is not None):
                 print(f"mutation: the unchanged room {room} does not build or pass", file=sys.stderr)
                 return 1
             for mutant in wanted:
