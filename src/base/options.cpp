@@ -118,6 +118,11 @@ constexpr Option kTable[] = {
      "Where the program's sources are now.", "--source ~/src/server"},
     {"patch", 0, path, "FILE|-", "", "none", 0, 0, "", kForAdvise, nowhere, false,
      "Write the hints as a unified diff, after trying that the program compiles with it.", "--patch hints.patch"},
+    {"budget", 0, flag, "", "", "", 0, 1, "", kForAdvise, nowhere, false,
+     "Say instead which --local is enough, without the hints and with them.", "--budget"},
+    {"slow-down", 0, text, "FACTOR", "1.1", "", 0, 0, "", kForAdvise, nowhere, false,
+     "For --budget: how many times the time of all memory local is tolerated; above 1, at most 100.",
+     "--slow-down 1.25"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -102,6 +102,8 @@ enum class OptionId : std::uint8_t {
   sweep,
   source,
   patch,
+  budget,
+  slow_down,
   count
 };
 

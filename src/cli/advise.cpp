@@ -1,8 +1,10 @@
 // hinterland advise: which hints would spare a traced program its faults, as text, JSON and a patch.
+#include <charconv>
 #include <cstdio>
 
 #include "base/log.hpp"
 #include "cli/advise_text.hpp"
+#include "cli/budget_text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/output_file.hpp"
 #include "cli/replay_settings.hpp"
@@ -47,6 +49,45 @@ Status write_patch(const CommandLine& line, AdviceReport& report, trace::Symbols
   return {};
 }
 
+Result<double> tolerated_of(const CommandLine& line) {
+  const std::string& text = line.text(OptionId::slow_down);
+  double factor = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (problem == std::errc() && end == text.data() + text.size() && factor > 1 && factor <= 100) return factor;
+  Error error = Error::make(0, "--slow-down: '%s' is no factor above 1, at most 100", text.c_str());
+  return std::unexpected(error.remedy("give 1.1 for a tenth slower than with all memory local"));
+}
+
+Status check_options(const CommandLine& line) {
+  if (Result<double> tolerated = tolerated_of(line); !tolerated) return std::unexpected(tolerated.error());
+  bool budget = line.number(OptionId::budget) != 0;
+  const char* other = line.is_given(OptionId::patch)  ? "--patch"
+                      : line.is_flag(OptionId::local) ? "--local"
+                                                      : nullptr;
+  if (budget && other != nullptr) {
+    Error error = Error::make(0, "--budget and %s contradict each other", other);
+    return std::unexpected(error.remedy("leave one of them out"));
+  }
+  if (!budget && line.is_given(OptionId::slow_down)) {
+    Error error = Error::make(0, "--slow-down is about --budget, which is not given");
+    return std::unexpected(error.remedy("leave it out, or add --budget"));
+  }
+  return {};
+}
+
+void say_budget(const CommandLine& line, const TraceFile& file, const AdviceReport& report) {
+  BudgetAdvice advice;
+  advice.tolerated = *tolerated_of(line);
+  auto plan = [&](const std::map<std::uint32_t, trace::ReplayHint>& hints) {
+    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated);
+  };
+  advice.as_it_is = plan({});
+  advice.with_hints = plan(report.forms);
+  bool json = line.number(OptionId::json) != 0;
+  std::string text = json ? budget_json(file, advice).dump(2) + "\n" : budget_text(file, advice);
+  std::fputs(text.c_str(), stdout);
+}
+
 int advise(const CommandLine& line) {
   Result<TraceFile> file = TraceFile::open(line.rest()[0]);
   if (!file) return fail(kEnvironment, file.error());
@@ -59,6 +100,10 @@ int advise(const CommandLine& line) {
   options.settings = *settings;
   AdviceReport report = trace::advise(*file, symbols, sources, options);
   say_what_is_missing(*file, report);
+  if (line.number(OptionId::budget) != 0) {
+    say_budget(line, *file, report);
+    return kSuccess;
+  }
   Status patched;
   if (line.is_given(OptionId::patch)) patched = write_patch(line, report, symbols, sources);
   if (!patched) return fail(kEnvironment, patched.error());
@@ -81,6 +126,7 @@ int advise_main(const Arguments& arguments) {
     return fail(kUsage, error.remedy("hinterland advise FILE; 'hinterland trace' writes one"));
   }
   if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("advise", line->rest()[1]));
+  if (Status options = check_options(*line); !options) return fail(kUsage, options.error());
   return advise(*line);
 }
 

@@ -84,9 +84,11 @@ constexpr Command kCommands[] = {
      "Needs the program's sources, and the program built with -g. Where a line has several expressions that may have "
      "faulted, and debug information does not tell which, all of them are hinted, and that is said. A hint is never "
      "an access and changes no result.\n\n"
+     "With --budget the least --local with which the program is hardly slower than with all its memory local.\n\n"
      "Record for it without read-ahead, which hides accesses: hinterland trace --read-ahead 0 --takeover start.",
      "hinterland trace --read-ahead 0 --takeover start --local 64M -o server.trace -- ./server\n"
      "hinterland advise server.trace --top 5\n"
+     "hinterland advise server.trace --budget --slow-down 1.2\n"
      "hinterland advise server.trace --source ~/src/server --patch hints.patch && patch -p1 -d ~/src/server < "
      "hints.patch",
      advise_main},

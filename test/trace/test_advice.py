@@ -131,6 +131,43 @@ class Patched(AdviceTest):
         self.assertIn(f"--- a/{name}", pathlib.Path(self.path("b.patch")).read_text(encoding="utf-8"))
 
 
+class Budget(AdviceTest):
+    def test_the_least_that_is_enough(self):
+        """Less for more patience, less with hints; and the faults foretold for it are those of a real run."""
+        self.build_and_trace("random_array.c", "4M", "4096", "10")
+
+        def plan(slow_down):
+            done = self.call("advise", "t.trace", "--budget", "--slow-down", slow_down, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        tight, loose = plan("1.05"), plan("1.3")
+        least = tight["as_it_is"]["budget_bytes"]
+        self.assertLessEqual(loose["as_it_is"]["budget_bytes"], least)
+        self.assertLessEqual(tight["with_hints"]["budget_bytes"], least)
+        points = tight["as_it_is"]["points"]
+        for way in ("faults", "waiting_s", "slow_down"):
+            values = [point[way] for point in points]
+            self.assertEqual(values, sorted(values, reverse=True), way)
+        enough = min(point["budget_bytes"] for point in points if point["slow_down"] <= 1.05)
+        self.assertTrue(0 <= least - enough < 1 << 20, (least, points))
+        _, counters = self.run_far("./plain", str(enough), "4096", "10")
+        faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
+        foretold = next(point["faults"] for point in points if point["budget_bytes"] == enough)
+        self.assertLess(abs(foretold - faults), points[0]["faults"] / 20, (counters, points))
+        middle = next(point for point in points if point["slow_down"] > 1.05)
+        _, counters = self.run_far("./plain", str(middle["budget_bytes"]), "4096", "10")
+        faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
+        self.assertAlmostEqual(middle["faults"] / faults, 1, delta=0.12, msg=(counters, points))
+
+    def test_options_that_contradict(self):
+        for words, says in ((("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
+                            (("--budget", "--slow-down", "1"), "above 1"), (("--budget", "--slow-down", "x"), "above 1"),
+                            (("--budget", "--patch", "p"), "contradict")):
+            done = self.call("advise", "t.trace", *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(says, done.stderr)
+
+
 class GoingWrong(AdviceTest):
     def test_no_debug_information(self):
         self.build_and_trace("random_array.c", "4M", "4096", "1", flags=("-g0",))

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "policy/policies.hpp"
 #include "trace/advice/expression_types.hpp"
@@ -84,6 +85,8 @@ class Adviser {
     judge(options.top);
     if (report_.predicted) report_.advised = predictor.with(advised_);
     predictor_ = nullptr;
+    report_.sites = std::move(sites_);
+    report_.forms = std::move(advised_);
     return std::move(report_);
   }
 

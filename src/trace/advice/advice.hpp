@@ -2,7 +2,7 @@
 // say, what was observed that speaks for it, and what replaying the trace with it predicts.
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,6 +57,8 @@ struct AdviceReport {
   ReplayOptions settings;
   bool predicted = false;
   Prediction now, advised;  // without hints; with all that are advised
+  FaultSites sites;
+  std::map<std::uint32_t, ReplayHint> forms;  // what was advised, by site
   std::vector<std::string> remarks;
 };
 
