@@ -37,6 +37,7 @@ enum : std::uint16_t {
   kForTrace = 64,
   kForReport = 128,
   kForReplay = 256,
+  kForAdvise = 512,
 };
 
 // Where an option may be given besides the command line.
@@ -99,6 +100,10 @@ enum class OptionId : std::uint8_t {
   html,
   diff,
   sweep,
+  source,
+  patch,
+  budget,
+  slow_down,
   count
 };
 

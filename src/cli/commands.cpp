@@ -77,6 +77,21 @@ constexpr Command kCommands[] = {
      "hinterland replay server.trace --local 256M --policy fifo --read-ahead 16\n"
      "hinterland replay server.trace --sweep",
      replay_main},
+    {"advise", kForAdvise, "FILE", "say which hints would spare a program its faults",
+     "For each of the places where a traced program faults: the hint to write there, the access pattern that speaks "
+     "for it, and what replaying the trace with it predicts. With --patch all of them as a unified diff, which was "
+     "tried with a compiler: what does not compile is left out, and named.\n\n"
+     "Needs the program's sources, and the program built with -g. Where a line has several expressions that may have "
+     "faulted, and debug information does not tell which, all of them are hinted, and that is said. A hint is never "
+     "an access and changes no result.\n\n"
+     "With --budget the least --local with which the program is hardly slower than with all its memory local.\n\n"
+     "Record for it without read-ahead, which hides accesses: hinterland trace --read-ahead 0 --takeover start.",
+     "hinterland trace --read-ahead 0 --takeover start --local 64M -o server.trace -- ./server\n"
+     "hinterland advise server.trace --top 5\n"
+     "hinterland advise server.trace --budget --slow-down 1.2\n"
+     "hinterland advise server.trace --source ~/src/server --patch hints.patch && patch -p1 -d ~/src/server < "
+     "hints.patch",
+     advise_main},
     {"help", 0, "[COMMAND]", "show help for a command",
      "Without COMMAND the list of commands. `hinterland help --markdown` prints the reference page and `hinterland "
      "help --man COMMAND` a manual page.",

@@ -38,6 +38,7 @@ int tune_main(const Arguments& arguments);
 int core_main(const Arguments& arguments);
 int help_main(const Arguments& arguments);
 int trace_main(const Arguments& arguments);
+int advise_main(const Arguments& arguments);
 int replay_main(const Arguments& arguments);
 int report_main(const Arguments& arguments);
 int version_main(const Arguments& arguments);

@@ -7,6 +7,7 @@
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
 #include "cli/figures.hpp"
+#include "cli/replay_settings.hpp"
 #include "policy/policies.hpp"
 #include "trace/replay.hpp"
 
@@ -117,22 +118,10 @@ void say_what_it_cannot_know(const TraceFile& file, const ReplayOptions& options
     log::warning("the trace is not complete, and so is what is predicted");
 }
 
-Result<ReplayOptions> options_of(const CommandLine& line, const TraceFile& file) {
-  ReplayOptions options;
-  options.local_bytes = line.is_given(OptionId::local) ? line.number(OptionId::local) : file.process.local_bytes;
-  const std::string& name = line.is_given(OptionId::policy) ? line.text(OptionId::policy) : file.process.policy;
-  options.policy = find_policy(name.c_str());
-  if (options.policy == nullptr)
-    return std::unexpected(Error::make(0, "there is no policy %s", name.c_str()).remedy("choose one with --policy"));
-  options.read_ahead_pages = static_cast<std::uint32_t>(
-      line.is_given(OptionId::read_ahead) ? line.number(OptionId::read_ahead) : file.process.read_ahead_pages);
-  return options;
-}
-
 int replay(const CommandLine& line) {
   Result<TraceFile> file = TraceFile::open(line.rest()[0]);
   if (!file) return fail(kEnvironment, file.error());
-  Result<ReplayOptions> options = options_of(line, *file);
+  Result<ReplayOptions> options = replay_settings(line, *file, ReadAhead::as_recorded);
   if (!options) return fail(kUsage, options.error());
   say_what_it_cannot_know(*file, *options);
   Latencies latencies = latencies_of(*file);

@@ -31,14 +31,14 @@ Place place_of(const Stack& stack, Symbols& symbols) {
   std::string via;
   for (std::uint64_t address : stack.addresses)
     for (const Frame& frame : symbols.frames_at(address)) {
-      if (innermost.frame == nullptr) innermost.frame = &frame;
+      if (innermost.frame == nullptr) innermost = {&frame, "", address};
       if (frame.library) {
         via = frame.function;
         continue;
       }
-      if (without_line.frame == nullptr) without_line = {&frame, via};
+      if (without_line.frame == nullptr) without_line = {&frame, via, address};
       if (frame.file.empty() || frame.line == 0) continue;
-      with_line = {&frame, via};
+      with_line = {&frame, via, address};
       // A program without lines that calls back from one with: the fault is the nearer one's.
       return without_line.frame->module == frame.module ? with_line : without_line;
     }

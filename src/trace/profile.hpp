@@ -54,7 +54,8 @@ struct Profile {
 // The frame that faults of a stack belong to: the innermost that is not in a library, and has a line if any has.
 struct Place {
   const Frame* frame = nullptr;
-  std::string via;  // the library function that the program called there; "" when it faulted itself
+  std::string via;            // the library function that the program called there; "" when it faulted itself
+  std::uint64_t address = 0;  // of the code
 };
 Place place_of(const Stack& stack, Symbols& symbols);
 

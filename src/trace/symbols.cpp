@@ -50,9 +50,11 @@ std::string function_name(Dwarf_Die* die) {
 // Where an inlined function was called from.
 void call_site(Dwarf_Die* inlined, Dwarf_Die* unit, Frame* frame) {
   Dwarf_Attribute attribute;
-  Dwarf_Word file = 0, line = 0;
+  Dwarf_Word file = 0, line = 0, column = 0;
   Dwarf_Files* files = nullptr;
   std::size_t count = 0;
+  bool has_column = dwarf_formudata(dwarf_attr(inlined, DW_AT_call_column, &attribute), &column) == 0;
+  frame->column = has_column ? static_cast<int>(column) : 0;
   if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) == 0)
     frame->line = static_cast<int>(line);
   if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) != 0) return;
@@ -111,6 +113,30 @@ const std::vector<Frame>& Symbols::frames_at(std::uint64_t address) {
   return at->second;
 }
 
+Dwfl_Module* Symbols::module_of(std::uint64_t address) {
+  Loaded& loaded = module_at(address);
+  if (!loaded.tried) loaded.load();
+  return loaded.libdw;
+}
+
+Unit Symbols::unit_at(std::uint64_t address) {
+  Unit unit;
+  Dwfl_Module* module = module_of(address);
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* die = module != nullptr ? dwfl_module_addrdie(module, address, &bias) : nullptr;
+  if (die == nullptr) return unit;
+  Dwarf_Attribute attribute;
+  auto text = [&](unsigned name) {
+    const char* value = dwarf_attr(die, name, &attribute) != nullptr ? dwarf_formstring(&attribute) : nullptr;
+    return std::string(value != nullptr ? value : "");
+  };
+  unit.source = text(DW_AT_name);
+  unit.directory = text(DW_AT_comp_dir);
+  unit.producer = text(DW_AT_producer);
+  unit.language = std::max(dwarf_srclang(die), 0);
+  return unit;
+}
+
 std::vector<Frame> Symbols::look_up(std::uint64_t address) {
   Loaded& loaded = module_at(address);
   if (!loaded.tried) loaded.load();
@@ -125,12 +151,13 @@ std::vector<Frame> Symbols::look_up(std::uint64_t address) {
       frame.function = demangled(name);
       loaded.has_symbols = true;
     }
-    int line = 0;
+    int line = 0, column = 0;
     Dwfl_Line* source = dwfl_module_getsrc(loaded.libdw, address);
-    const char* file = source != nullptr ? dwfl_lineinfo(source, nullptr, &line, nullptr, nullptr, nullptr) : nullptr;
+    const char* file = source != nullptr ? dwfl_lineinfo(source, nullptr, &line, &column, nullptr, nullptr) : nullptr;
     if (file != nullptr) {
       frame.file = file;
       frame.line = line;
+      frame.column = column;
       loaded.has_lines = true;
     }
   }

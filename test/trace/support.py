@@ -45,9 +45,9 @@ class TraceTest(unittest.TestCase):
         return subprocess.run([HINTERLAND, *words], env=self.environment, capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=timeout, check=False, cwd=self.folder, **options)
 
-    def trace(self, *words, options=(), output="t.trace", **more):
+    def trace(self, *words, options=(), output="t.trace", local="16M", **more):
         """`hinterland trace` of a program; options go before the program."""
-        return self.call("trace", "--local", "16M", "--far", "mem:", "-o", output, *options, "--", *words, **more)
+        return self.call("trace", "--local", local, "--far", "mem:", "-o", output, *options, "--", *words, **more)
 
     def files_left(self):
         """Of figures and rings, after all programs have ended."""

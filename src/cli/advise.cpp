@@ -1,0 +1,133 @@
+// hinterland advise: which hints would spare a traced program its faults, as text, JSON and a patch.
+#include <charconv>
+#include <cstdio>
+
+#include "base/log.hpp"
+#include "cli/advise_text.hpp"
+#include "cli/budget_text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/output_file.hpp"
+#include "cli/replay_settings.hpp"
+#include "trace/advice/advice.hpp"
+#include "trace/advice/patch_plan.hpp"
+
+namespace hinterland::cli {
+namespace {
+
+using trace::AdviceReport;
+using trace::TraceFile;
+
+void say_what_is_missing(const TraceFile& file, const AdviceReport& report) {
+  if (file.damaged_bytes != 0 || file.summary.complete == 0)
+    log::warning("the trace is not complete: what it has is looked at");
+  std::uint64_t faults = file.summary.faults;
+  if (faults > report.looked_at)
+    log::warning("of %llu faults the first %llu are looked at", static_cast<unsigned long long>(faults),
+                 static_cast<unsigned long long>(report.looked_at));
+  if (file.process.read_ahead_pages != 0)
+    log::warning(
+        "the trace was recorded with a read-ahead of %llu pages, which hides accesses: what is said of order and of "
+        "gains is rough. Record with --read-ahead 0 --takeover start",
+        static_cast<unsigned long long>(file.process.read_ahead_pages));
+  for (const std::string& remark : report.remarks) log::warning("%s", remark.c_str());
+}
+
+// Writes the patch, and says how to apply it.
+Status write_patch(const CommandLine& line, AdviceReport& report, trace::Symbols& symbols,
+                   trace::SourceTree& sources) {
+  trace::PatchPlan plan = trace::plan_patch(report, symbols, sources, line.text(OptionId::source));
+  for (const std::string& dropped : plan.dropped) log::warning("%s", dropped.c_str());
+  if (plan.diff.empty()) {
+    Error error = Error::make(0, "there is no hint to write into a patch");
+    return std::unexpected(error.remedy("hinterland advise FILE without --patch says why, place by place"));
+  }
+  if (!plan.compiled) log::warning("the patch was NOT tried with a compiler: %s", plan.why_not_compiled.c_str());
+  const std::string& path = line.text(OptionId::patch);
+  if (Status written = write_file(path, plan.diff, line.number(OptionId::force) != 0); !written) return written;
+  std::fprintf(stderr, "hinterland: %zu hints%s; apply them with: patch -p1 -d %s < %s\n", plan.hints,
+               plan.compiled ? ", which compile" : "", plan.root.c_str(), path == "-" ? "PATCH" : path.c_str());
+  return {};
+}
+
+Result<double> tolerated_of(const CommandLine& line) {
+  const std::string& text = line.text(OptionId::slow_down);
+  double factor = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (problem == std::errc() && end == text.data() + text.size() && factor > 1 && factor <= 100) return factor;
+  Error error = Error::make(0, "--slow-down: '%s' is no factor above 1, at most 100", text.c_str());
+  return std::unexpected(error.remedy("give 1.1 for a tenth slower than with all memory local"));
+}
+
+Status check_options(const CommandLine& line) {
+  if (Result<double> tolerated = tolerated_of(line); !tolerated) return std::unexpected(tolerated.error());
+  bool budget = line.number(OptionId::budget) != 0;
+  const char* other = line.is_given(OptionId::patch)  ? "--patch"
+                      : line.is_flag(OptionId::local) ? "--local"
+                                                      : nullptr;
+  if (budget && other != nullptr) {
+    Error error = Error::make(0, "--budget and %s contradict each other", other);
+    return std::unexpected(error.remedy("leave one of them out"));
+  }
+  if (!budget && line.is_given(OptionId::slow_down)) {
+    Error error = Error::make(0, "--slow-down is about --budget, which is not given");
+    return std::unexpected(error.remedy("leave it out, or add --budget"));
+  }
+  return {};
+}
+
+void say_budget(const CommandLine& line, const TraceFile& file, const AdviceReport& report) {
+  BudgetAdvice advice;
+  advice.tolerated = *tolerated_of(line);
+  auto plan = [&](const std::map<std::uint32_t, trace::ReplayHint>& hints) {
+    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated);
+  };
+  advice.as_it_is = plan({});
+  advice.with_hints = plan(report.forms);
+  bool json = line.number(OptionId::json) != 0;
+  std::string text = json ? budget_json(file, advice).dump(2) + "\n" : budget_text(file, advice);
+  std::fputs(text.c_str(), stdout);
+}
+
+int advise(const CommandLine& line) {
+  Result<TraceFile> file = TraceFile::open(line.rest()[0]);
+  if (!file) return fail(kEnvironment, file.error());
+  trace::Symbols symbols(*file);
+  trace::SourceTree sources(line.text(OptionId::source));
+  trace::AdviceOptions options;
+  options.top = line.number(OptionId::top);
+  Result<trace::ReplayOptions> settings = replay_settings(line, *file, ReadAhead::as_usual);
+  if (!settings) return fail(kUsage, settings.error());
+  options.settings = *settings;
+  AdviceReport report = trace::advise(*file, symbols, sources, options);
+  say_what_is_missing(*file, report);
+  if (line.number(OptionId::budget) != 0) {
+    say_budget(line, *file, report);
+    return kSuccess;
+  }
+  Status patched;
+  if (line.is_given(OptionId::patch)) patched = write_patch(line, report, symbols, sources);
+  if (!patched) return fail(kEnvironment, patched.error());
+  if (line.number(OptionId::json) != 0)
+    std::fputs((advice_json(*file, report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n").c_str(),
+               stdout);
+  else if (line.text(OptionId::patch) != "-")
+    std::fputs(advice_text(*file, report, line.is_given(OptionId::patch)).c_str(), stdout);
+  return kSuccess;
+}
+
+}  // namespace
+
+int advise_main(const Arguments& arguments) {
+  Result<CommandLine> line = CommandLine::parse(*find_command("advise"), arguments);
+  if (!line) return fail(kUsage, line.error());
+  if (line->wants_help()) return help_main({"advise"});
+  if (line->rest().empty()) {
+    Error error = Error::make(0, "advise: no trace given");
+    return fail(kUsage, error.remedy("hinterland advise FILE; 'hinterland trace' writes one"));
+  }
+  if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("advise", line->rest()[1]));
+  if (Status options = check_options(*line); !options) return fail(kUsage, options.error());
+  return advise(*line);
+}
+
+}  // namespace hinterland::cli

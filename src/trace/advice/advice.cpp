@@ -1,0 +1,377 @@
+#include "trace/advice/advice.hpp"
+
+#include <dwarf.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "policy/policies.hpp"
+#include "trace/advice/expression_types.hpp"
+
+namespace hinterland::trace {
+namespace {
+
+constexpr std::uint64_t kFaultsMax = 2'000'000;  // replayed some dozen times: seconds
+constexpr double kSmall = 0.01;                  // of the faults: of smaller places nothing is said...
+constexpr double kCovered = 0.99;                // ... once the others have so many
+constexpr double kPays = 0.01;                   // of all waiting
+constexpr double kReplayedShare = 0.01;          // smaller places get the plain form without trying others
+constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1;
+constexpr int kEvictSoon = 15;
+
+// Nothing: a language that hints are not written in.
+std::optional<Dialect> dialect_of(const Unit& unit) {
+  constexpr int kC17 = 0x2c, kCxx17 = 0x2a, kCxx20 = 0x2b;  // younger than Debian 12's dwarf.h
+  switch (unit.language) {
+    case DW_LANG_C:
+    case DW_LANG_C89:
+    case DW_LANG_C99:
+    case DW_LANG_C11:
+    case kC17:
+      return Dialect::c;
+    case kCxx20:
+      return Dialect::cxx20;
+    case DW_LANG_C_plus_plus:
+    case DW_LANG_C_plus_plus_03:
+    case DW_LANG_C_plus_plus_11:
+    case DW_LANG_C_plus_plus_14:
+    case kCxx17:
+      break;
+    default:
+      return {};
+  }
+  // GCC says no more than C++14 there, but in its name "GNU C++20 12.2.0 -mtune=generic ...".
+  std::size_t at = unit.producer.find("C++");
+  int year = at != std::string::npos ? std::atoi(unit.producer.c_str() + at + 3) : 0;
+  return year >= 20 && year < 90 ? Dialect::cxx20 : Dialect::cxx;
+}
+
+// A place of the trace with its expression in the source.
+struct Located {
+  std::string path;
+  Dialect dialect = Dialect::c;
+  const SourceText* source = nullptr;
+  Chosen chosen;
+};
+
+class Adviser {
+ public:
+  Adviser(const TraceFile& trace, Symbols& symbols, SourceTree& sources)
+      : trace_(trace), symbols_(symbols), sources_(sources) {}
+
+  AdviceReport run(const AdviceOptions& options) {
+    report_.settings = options.settings;
+    sites_ = find_fault_sites(trace_, symbols_, kFaultsMax);
+    report_.with_stack = sites_.with_stack;
+    report_.looked_at = sites_.of_fault.size();
+    locate();
+    patterns_ = access_patterns(trace_, sites_);
+    report_.costs = costs_of(trace_);
+    for (const AccessPattern& pattern : patterns_) {
+      std::uint64_t first = pattern.faults[static_cast<std::size_t>(FaultKind::first_touch)];
+      report_.first_touches += first;
+      report_.spareable += pattern.all - first;
+    }
+    Predictor predictor(trace_, sites_, report_.costs, options.settings);
+    report_.predicted = predictor.works();
+    if (!report_.predicted)
+      report_.remarks.push_back("there is no policy " + trace_.process.policy +
+                                " here: nothing is predicted, and the forms come from what was observed alone");
+    predictor_ = &predictor;
+    if (report_.predicted) report_.now = predictor.with({});
+    judge(options.top);
+    if (report_.predicted) report_.advised = predictor.with(advised_);
+    predictor_ = nullptr;
+    report_.sites = std::move(sites_);
+    report_.forms = std::move(advised_);
+    return std::move(report_);
+  }
+
+ private:
+  // Finds the expressions; places with the same one become one.
+  void locate() {
+    std::vector<std::array<std::uint64_t, 2>> kinds(sites_.sites.size());
+    std::uint64_t number = 0;
+    trace_.for_each_fault([&](const FaultRecord& fault) {
+      if (number >= sites_.of_fault.size()) return;
+      std::uint32_t site = sites_.of_fault[number++];
+      if (site != FaultSites::kNone && fault.kind != FaultKind::first_touch) ++kinds[site][fault.write ? 1 : 0];
+    });
+    std::map<std::tuple<std::string, std::size_t, std::size_t>, std::uint32_t> known;
+    std::vector<std::uint32_t> becomes(sites_.sites.size());
+    std::iota(becomes.begin(), becomes.end(), 0u);
+    std::vector<std::uint32_t> order = becomes;  // the busiest gives a place its name
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return kinds[a][0] + kinds[a][1] > kinds[b][0] + kinds[b][1];
+    });
+    located_.resize(sites_.sites.size());
+    for (std::uint32_t site : order) {
+      if (kinds[site][0] + kinds[site][1] == 0) continue;
+      located_[site] = look_up(sites_.sites[site], kinds[site][1] > kinds[site][0]);
+      const Chosen& chosen = located_[site].chosen;
+      if (chosen.accesses.empty()) continue;
+      const Access& access = chosen.accesses.front();
+      std::size_t last =
+          chosen.sure ? access.last : SourceText::kNone - static_cast<std::size_t>(sites_.sites[site].line);
+      becomes[site] =
+          known.try_emplace({located_[site].path, chosen.sure ? access.first : 0, last}, site).first->second;
+    }
+    for (std::uint32_t& site : sites_.of_fault)
+      if (site != FaultSites::kNone) site = becomes[site];
+  }
+
+  Located look_up(const FaultSite& site, bool write) {
+    Located located;
+    located.chosen.why = "no line is known";
+    if (site.file.empty() || site.line == 0) return located;
+    Unit unit = symbols_.unit_at(site.code_address);
+    bool relative = site.file[0] != '/' && !unit.directory.empty();
+    located.path = sources_.find(relative ? unit.directory + "/" + site.file : site.file);
+    located.source = sources_.read(located.path);
+    located.chosen.why = "its source file is not there";
+    if (located.source == nullptr) return located;
+    sources_.compare(located.path, site.module);
+    std::optional<Dialect> dialect = dialect_of(unit);
+    located.chosen.why = "hints are written in C and C++";
+    if (!dialect) return located;
+    located.dialect = *dialect;
+    located.chosen = choose_access(*located.source, site.line, site.column, write);
+    return located;
+  }
+
+  void judge(std::size_t top) {
+    std::vector<std::uint32_t> order(sites_.sites.size());
+    std::iota(order.begin(), order.end(), 0u);
+    auto spareable = [&](std::uint32_t site) {
+      return patterns_[site].all - patterns_[site].faults[static_cast<std::size_t>(FaultKind::first_touch)];
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(spareable(a), patterns_[a].all) > std::pair(spareable(b), patterns_[b].all);
+    });
+    double all = static_cast<double>(std::max<std::uint64_t>(report_.spareable, 1)), covered = 0;
+    double first_touches = static_cast<double>(report_.first_touches);
+    for (std::uint32_t site : order) {
+      double share = static_cast<double>(spareable(site)) / all;
+      double first = static_cast<double>(patterns_[site].all - spareable(site));
+      bool small = share < kSmall && covered >= kCovered;
+      if (report_.advice.size() == top || patterns_[site].all == 0) break;
+      if (small && first < first_touches / 10) continue;
+      report_.advice.push_back(judge_one(site));
+      covered += share;
+    }
+  }
+
+  Advice judge_one(std::uint32_t site) {
+    Advice advice;
+    advice.site = sites_.sites[site];
+    advice.pattern = patterns_[site];
+    const AccessPattern& pattern = advice.pattern;
+    std::uint64_t first = pattern.faults[static_cast<std::size_t>(FaultKind::first_touch)];
+    advice.share =
+        static_cast<double>(pattern.all - first) / static_cast<double>(std::max<std::uint64_t>(report_.spareable, 1));
+    const Located& located = located_[site];
+    if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(advice.site.line));
+    if (first * 10 >= pattern.all * 9) {
+      advice.why = "it uses memory for the first time, which a hint does not spare";
+      return advice;
+    }
+    if (located.chosen.accesses.empty()) {
+      advice.verdict = Verdict::not_found;
+      advice.why = located.chosen.why;
+      return advice;
+    }
+    advice.sure = located.chosen.sure;
+    advice.why = located.chosen.why;
+    ReplayHint hint = choose_form(site, advice);
+    if (advice.verdict == Verdict::none) return advice;
+    write_hints(located, advice, hint);
+    if (advice.hints.empty()) {
+      advice.verdict = Verdict::not_found;
+      return advice;
+    }
+    advised_[site] = hint;
+    return advice;
+  }
+
+  static std::string trimmed(std::string_view line) {
+    std::size_t first = line.find_first_not_of(" \t");
+    return first == std::string_view::npos ? "" : std::string(line.substr(first, 160));
+  }
+
+  // --- what the hint says
+  struct Candidate {
+    ReplayHint hint;
+    bool before_loop = false;
+  };
+
+  std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool has_loop,
+                                    Dialect dialect) const {
+    std::vector<Candidate> all;
+    ReplayHint plain;
+    plain.write = pattern.writes() >= kWrites;
+    if ((has_size || pattern.next_page >= kSpans) && pattern.sequential < kOrdered)
+      plain.pages_after = pattern.next_page >= kSpans ? 1 : 0;
+    all.push_back({plain, false});
+    if (pattern.sequential >= kOrdered) {
+      ReplayHint sequential = plain;
+      sequential.sequential = true;
+      all.push_back({sequential, false});
+      ReplayHint ahead = plain;
+      auto pages = static_cast<std::int32_t>(std::clamp(std::lround(pattern.run_pages) - 1, 1L, 64L));
+      ahead.read_ahead = pattern.direction * pages;
+      if (dialect != Dialect::cxx) all.push_back({ahead, false});
+      ReplayHint whole = plain;
+      whole.pages_after = static_cast<std::uint32_t>(pages);
+      if (has_loop && pattern.direction > 0 && pattern.run_pages < 64) all.push_back({whole, true});
+    }
+    return all;
+  }
+
+  ReplayHint choose_form(std::uint32_t site, Advice& advice) {
+    const Located& located = located_[site];
+    const Access& access = located.chosen.accesses.front();
+    Dialect dialect = located.dialect;
+    std::optional<CountingLoop> loop = counting_loop_around(*located.source, access.first);
+    HintForm whole;
+    whole.write = advice.pattern.writes() >= kWrites;
+    bool has_loop = advice.sure && can_say_size(dialect, whole) && loop && hoisted(*located.source, *loop, access);
+    std::vector<Candidate> all = candidates(advice.pattern, !access.size.empty(), has_loop, dialect);
+    Candidate best = all.front();
+    bool tried = report_.predicted && advice.share >= kReplayedShare;
+    if (tried) {
+      Prediction outcome;
+      outcome.waiting_ns = INFINITY;
+      auto attempt = [&](const Candidate& each, double at_least) {
+        Prediction tried_out = predictor_->with({{site, each.hint}});
+        if (tried_out.waiting_ns >= outcome.waiting_ns * (1 - at_least)) return;
+        outcome = tried_out;
+        best = each;
+      };
+      for (const Candidate& each : all) attempt(each, 0.001);  // simpler ones come first, and win a draw
+      if (!best.hint.write && advice.pattern.written_later >= kSeldom) {
+        Candidate written = best;
+        written.hint.write = true;
+        attempt(written, 0.001);
+      }
+      try_priority(site, best, outcome, advice);
+      advice.saves_ns = report_.now.waiting_ns - outcome.waiting_ns;
+      std::uint64_t before = report_.now.result.faults() + report_.now.result.protection,
+                    after = outcome.result.faults() + outcome.result.protection;
+      advice.spares = before > after ? before - after : 0;
+      double share = advice.saves_ns / std::max(report_.now.waiting_ns, 1.0);
+      advice.verdict = share >= kPays ? Verdict::hint : share >= -kPays / 10 ? Verdict::little : Verdict::none;
+      if (advice.verdict == Verdict::none) advice.why = "replayed with a hint, threads wait longer than without";
+    } else {
+      advice.verdict = report_.predicted ? Verdict::little : Verdict::hint;
+      advice.spares = advice.pattern.fetches;
+    }
+    advice.hoisted = best.before_loop;
+    advice.form.write = best.hint.write;
+    advice.form.sequential = best.hint.sequential;
+    advice.form.read_ahead = best.hint.read_ahead;
+    advice.form.priority = best.hint.priority;
+    return best.hint;
+  }
+
+  // Pages that nobody comes back to could leave first: if the policy listens, and it pays.
+  void try_priority(std::uint32_t site, Candidate& best, Prediction& outcome, Advice& advice) const {
+    if (advice.pattern.used_again >= kSeldom) return;
+    Candidate soon = best;
+    soon.hint.priority = kEvictSoon;
+    for (const hl_policy_ops* policy : {report_.settings.policy, find_policy("priority")}) {
+      if (policy == nullptr || policy->name == advice.priority_policy) continue;
+      Prediction tried = predictor_->with({{site, soon.hint}}, policy);
+      if (tried.waiting_ns >= outcome.waiting_ns * (1 - kPays)) continue;
+      outcome = tried;
+      best = soon;
+      advice.priority_policy = policy->name;
+    }
+  }
+
+  // --- and how it is written
+  void write_hints(const Located& located, Advice& advice, const ReplayHint& hint) {
+    Dialect dialect = located.dialect;
+    for (const Access& access : located.chosen.accesses) {
+      ReadyHint ready;
+      ready.path = located.path;
+      ready.line = advice.site.line;
+      ready.dialect = dialect;
+      ready.code_address = advice.site.code_address;
+      ready.expression_tokens = access.last - access.first;
+      HintForm form = advice.form;
+      bool spans = hint.pages_after > 0 && !advice.hoisted;
+      if (!access.size.empty() && !form.sequential && can_say_size(dialect, form)) form.size = access.size;
+      AddressKind kind = dialect == Dialect::c ? AddressKind::plain
+                                               : address_kind(symbols_.module_of(advice.site.code_address),
+                                                              advice.site.code_address, *located.source, access);
+      if (advice.hoisted) add_before_loop(located, dialect, form, access, ready);
+      Access object = object_of(*located.source, access);
+      bool has_object = object.address_last != access.address_last || located.source->is(access.sign, "*");
+      if (spans && form.size.empty() && dialect != Dialect::cxx && kind == AddressKind::plain && has_object)
+        add(ready, place_hint(*located.source, dialect, with_object(*located.source, form, object), object, false));
+      bool unknown = kind == AddressKind::unknown && !access.whole_object;
+      Access written = access;
+      if (kind == AddressKind::iterator) written.is_iterator = true;
+      add(ready, place_hint(*located.source, dialect, form, written, unknown));
+      if (!unknown) add(ready, place_hint(*located.source, dialect, form, written, true));
+      // A bit-field has no address: that of its object, then.
+      if (!unknown && object.address_last != access.address_last)
+        add(ready, place_hint(*located.source, dialect, form, object, false));
+      if (ready.ways.empty()) continue;
+      if (advice.form.size.empty()) advice.form.size = form.size;
+      advice.hints.push_back(std::move(ready));
+    }
+    if (advice.hints.empty()) advice.why = "there is no place for a hint: it does not stand in a function's body";
+  }
+  static void add(ReadyHint& ready, PlacedHint placed) {
+    if (!placed.insertions.empty()) ready.ways.push_back(std::move(placed));
+  }
+  static void add_before_loop(const Located& located, Dialect dialect, const HintForm& form, const Access& access,
+                              ReadyHint& ready) {
+    std::optional<CountingLoop> loop = counting_loop_around(*located.source, access.first);
+    std::optional<Hoisted> whole = loop ? hoisted(*located.source, *loop, access) : std::nullopt;
+    if (whole) add(ready, place_before_loop(*located.source, dialect, form, *loop, *whole));
+  }
+
+  // The object that a member belongs to: p of p->x, a[i] of a[i].x
+  static Access object_of(const SourceText& source, const Access& access) {
+    Access object = access;
+    if (source.is(access.sign, "->")) {
+      object.address_last = access.sign - 1;
+      object.needs_ampersand = false;
+    } else if (source.is(access.sign, "[") && !access.whole_object) {
+      object.address_last = source.partner(access.sign);
+    }
+    return object;
+  }
+  // All of it: one that lies on two pages is brought by one hint.
+  static HintForm with_object(const SourceText& source, HintForm form, const Access& object) {
+    std::string text = source.between(object.address_first, object.address_last);
+    form.size = "sizeof " + (object.needs_ampersand ? text : "*" + text);
+    return form;
+  }
+
+  const TraceFile& trace_;
+  Symbols& symbols_;
+  SourceTree& sources_;
+  AdviceReport report_;
+  FaultSites sites_;
+  std::vector<Located> located_;  // by site
+  std::vector<AccessPattern> patterns_;
+  std::map<std::uint32_t, ReplayHint> advised_;
+  const Predictor* predictor_ = nullptr;
+};
+
+}  // namespace
+
+AdviceReport advise(const TraceFile& trace, Symbols& symbols, SourceTree& sources, const AdviceOptions& options) {
+  AdviceReport report = Adviser(trace, symbols, sources).run(options);
+  for (const std::string& remark : symbols.remarks()) report.remarks.push_back(remark);
+  for (const std::string& remark : sources.remarks()) report.remarks.push_back(remark);
+  return report;
+}
+
+}  // namespace hinterland::trace

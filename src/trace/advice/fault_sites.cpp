@@ -1,0 +1,128 @@
+#include "trace/advice/fault_sites.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <tuple>
+#include <unordered_map>
+
+#include "trace/profile.hpp"
+
+namespace hinterland::trace {
+namespace {
+
+constexpr std::uint64_t kNearPages = 64;  // as far as read-ahead goes: the same walk
+
+struct Sampled {
+  std::uint64_t time_ns, page;
+  std::uint32_t site;
+  std::uint64_t weight;
+};
+
+// The samples of one thread and kind, in order of time, and how far the faults have come.
+struct Lane {
+  std::vector<Sampled> samples;
+  std::size_t at = 0;
+  std::unordered_map<std::uint32_t, std::uint64_t> last_pages;  // by site
+};
+using LaneKey = std::pair<std::uint64_t, FaultKind>;
+
+class Matcher {
+ public:
+  Matcher(const TraceFile& trace, const std::vector<std::uint32_t>& site_of_stack) {
+    for (const StackSample& sample : trace.samples) {
+      std::uint32_t site = site_of_stack[sample.stack];
+      if (site == FaultSites::kNone) continue;
+      Sampled one{sample.fault.time_ns, sample.fault.page, site, sample.weight};
+      lanes_[{sample.fault.thread_id, sample.fault.kind}].samples.push_back(one);
+      any_[static_cast<std::size_t>(sample.fault.kind)].samples.push_back(one);
+    }
+    auto by_time = [](const Sampled& a, const Sampled& b) { return a.time_ns < b.time_ns; };
+    for (auto& [key, lane] : lanes_) std::stable_sort(lane.samples.begin(), lane.samples.end(), by_time);
+    for (Lane& lane : any_) std::stable_sort(lane.samples.begin(), lane.samples.end(), by_time);
+  }
+
+  std::uint32_t site_of(const FaultRecord& fault, bool* own) {
+    auto found = lanes_.find({fault.thread_id, fault.kind});
+    Lane& lane = found != lanes_.end() ? found->second : any_[static_cast<std::size_t>(fault.kind)];
+    *own = false;
+    if (lane.samples.empty()) return FaultSites::kNone;
+    while (lane.at < lane.samples.size() && lane.samples[lane.at].time_ns < fault.time_ns) ++lane.at;
+    for (std::size_t i = lane.at; i < lane.samples.size() && lane.samples[i].time_ns == fault.time_ns; ++i)
+      if (lane.samples[i].page == fault.page) {
+        *own = true;
+        lane.last_pages[lane.samples[i].site] = fault.page;
+        return lane.samples[i].site;
+      }
+    return like(lane, fault);
+  }
+
+ private:
+  // Programs do one thing for a while: the samples before and after it say where a fault belongs, when they agree.
+  // Else it is where it goes on in memory, if it does; else one of both by chance, so that shares stay what they are.
+  std::uint32_t like(Lane& lane, const FaultRecord& fault) {
+    const Sampled& after = lane.samples[std::min(lane.at, lane.samples.size() - 1)];
+    const Sampled& before = lane.samples[lane.at > 0 ? lane.at - 1 : 0];
+    std::uint32_t site = before.site;
+    if (before.site != after.site) {
+      auto distance = [&](std::uint32_t of) {
+        std::uint64_t last = lane.last_pages[of];
+        return std::max(last, fault.page) - std::min(last, fault.page);
+      };
+      std::uint64_t one = distance(before.site), other = distance(after.site);
+      bool goes_on = std::min(one, other) <= kNearPages && one != other;
+      site = (goes_on ? one < other : random_() % (before.weight + after.weight) < before.weight) ? before.site
+                                                                                                  : after.site;
+    }
+    lane.last_pages[site] = fault.page;
+    return site;
+  }
+
+  std::map<LaneKey, Lane> lanes_;
+  std::array<Lane, kFaultKinds> any_;  // of all threads, for those that have no sample
+  std::minstd_rand random_;            // the same for the same trace
+};
+
+}  // namespace
+
+std::string FaultSite::name() const {
+  if (file.empty() || line == 0) return without_arguments(function);
+  std::string place = file.substr(file.rfind('/') + 1) + ":" + std::to_string(line);
+  if (column > 0) place += ":" + std::to_string(column);
+  return place + " " + without_arguments(function);
+}
+
+FaultSites find_fault_sites(const TraceFile& trace, Symbols& symbols, std::uint64_t faults_max) {
+  FaultSites result;
+  std::map<std::tuple<std::string, int, int, std::string>, std::uint32_t> index;
+  std::vector<std::uint32_t> site_of_stack(trace.stacks.size(), FaultSites::kNone);
+  std::vector<std::uint64_t> samples_of_stack(trace.stacks.size());
+  for (const StackSample& sample : trace.samples) ++samples_of_stack[sample.stack];
+  for (std::size_t i = 0; i < trace.stacks.size(); ++i) {
+    Place place = place_of(trace.stacks[i], symbols);
+    if (place.frame == nullptr) continue;
+    const Frame& frame = *place.frame;
+    std::string function = frame.line > 0 ? "" : frame.function;  // copies of one line are one place
+    auto [at, fresh] = index.try_emplace({frame.file, frame.line, frame.column, function}, result.sites.size());
+    if (fresh)
+      result.sites.push_back(
+          {frame.function, frame.file, frame.module, place.via, frame.line, frame.column, place.address, 0});
+    result.sites[at->second].samples += samples_of_stack[i];
+    site_of_stack[i] = at->second;
+  }
+  Matcher matcher(trace, site_of_stack);
+  std::uint64_t known = 0, number = 0;
+  trace.for_each_fault([&](const FaultRecord& fault) {
+    if (number++ >= faults_max) return;
+    bool own = false;
+    bool serves = fault.kind <= FaultKind::refault;  // the rest: another fault brought the page
+    result.of_fault.push_back(serves ? matcher.site_of(fault, &own) : FaultSites::kNone);
+    known += own;
+  });
+  if (!result.of_fault.empty())
+    result.with_stack = static_cast<double>(known) / static_cast<double>(result.of_fault.size());
+  return result;
+}
+
+}  // namespace hinterland::trace

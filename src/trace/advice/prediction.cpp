@@ -1,0 +1,89 @@
+#include "trace/advice/prediction.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+namespace hinterland::trace {
+namespace {
+
+constexpr double kLatencyUnknownNs = 10'000;
+// Before the handler looks at the message: trap and delivery. And after it: waking the thread.
+constexpr double kDeliveryNs = 1200, kWakeNs = 1000;
+// A hint over RAM, and what a fault takes more at least, whatever a busy machine made of the latencies.
+constexpr double kHintLeastNs = 2000, kSparedLeastNs = 2200;
+
+// Of samples that know their latency: the mean is what faults take. What a hint takes is near the quick ones: it does
+// not wait until the scheduler lets the thread run again.
+class Latencies {
+ public:
+  Latencies(const TraceFile& trace, std::initializer_list<FaultKind> kinds) {
+    double sum = 0, weight = 0;
+    std::vector<std::uint64_t> all;
+    for (const StackSample& sample : trace.samples) {
+      if (sample.latency_ns == 0 || std::find(kinds.begin(), kinds.end(), sample.fault.kind) == kinds.end()) continue;
+      sum += static_cast<double>(sample.weight) * static_cast<double>(sample.latency_ns);
+      weight += static_cast<double>(sample.weight);
+      all.push_back(sample.latency_ns);
+    }
+    if (all.empty()) return;
+    auto quick = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
+    std::nth_element(all.begin(), quick, all.end());
+    mean = sum / weight;
+    quick_ns = static_cast<double>(*quick);
+  }
+  double mean = 0, quick_ns = 0;
+};
+
+}  // namespace
+
+Costs costs_of(const TraceFile& trace) {
+  Latencies fetch(trace, {FaultKind::read, FaultKind::write});
+  Costs costs;
+  costs.measured = fetch.mean > 0;
+  if (!costs.measured) fetch.mean = fetch.quick_ns = kLatencyUnknownNs;
+  auto set = [&](FaultKind kind, double& by_fault, double& by_hint) {
+    Latencies own(trace, {kind});
+    const Latencies& known = own.mean > 0 && kind != FaultKind::read ? own : fetch;
+    by_hint = std::max(known.quick_ns - kWakeNs, kHintLeastNs);
+    by_fault = std::max(known.mean + kDeliveryNs, by_hint + kSparedLeastNs);
+  };
+  set(FaultKind::read, costs.fetch_fault, costs.fetch_hint);
+  set(FaultKind::refault, costs.refault_fault, costs.refault_hint);
+  set(FaultKind::write_protect, costs.protection_fault, costs.protection_hint);
+  return costs;
+}
+
+Predictor::Predictor(const TraceFile& trace, const FaultSites& sites, const Costs& costs,
+                     const ReplayOptions& settings)
+    : trace_(trace), sites_(sites), costs_(costs), options_(settings) {
+  options_.recorded_read_ahead_pages = static_cast<std::uint32_t>(trace.process.read_ahead_pages);
+}
+
+Prediction Predictor::with(const std::map<std::uint32_t, ReplayHint>& hints, const hl_policy_ops* policy) const {
+  ReplayOptions options = options_;
+  if (policy != nullptr) options.policy = policy;
+  Replay replay(options);
+  std::vector<const ReplayHint*> by_site(sites_.sites.size());
+  for (const auto& [site, hint] : hints) by_site[site] = &hint;
+  std::vector<std::unordered_map<std::uint64_t, std::uint64_t>> last_pages(by_site.size());  // by thread
+  std::uint64_t number = 0;
+  trace_.for_each_fault([&](const FaultRecord& fault) {
+    if (number >= sites_.of_fault.size()) return;
+    std::uint32_t site = sites_.of_fault[number++];
+    const ReplayHint* hint = site != FaultSites::kNone ? by_site[site] : nullptr;
+    replay.access(fault, hint, hint != nullptr && hint->sequential ? &last_pages[site][fault.thread_id] : nullptr);
+  });
+  Prediction prediction;
+  prediction.result = replay.result();
+  const ReplayResult& result = prediction.result;
+  auto times = [](std::uint64_t count, double ns) { return static_cast<double>(count) * ns; };
+  prediction.waiting_ns =
+      times(result.fetches, costs_.fetch_fault) + times(result.refaults, costs_.refault_fault) +
+      times(result.protection, costs_.protection_fault) + times(result.hinted_fetches, costs_.fetch_hint) +
+      times(result.hinted_refaults, costs_.refault_hint) + times(result.hinted_protection, costs_.protection_hint) +
+      times(result.ahead, costs_.page_ahead);
+  return prediction;
+}
+
+}  // namespace hinterland::trace

@@ -1,0 +1,45 @@
+// What hints at some places would change: the trace's faults replayed with them, and what that costs in waiting.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "trace/advice/fault_sites.hpp"
+#include "trace/replay.hpp"
+
+namespace hinterland::trace {
+
+// Nanoseconds of waiting. Of faults as the trace measured them; what a hint spares is from the floor measurement
+// (bench/floor): a miss by a handler's thread takes 4.3 us where one by a hint takes 2.1, and a page that comes with
+// others 1.1.
+struct Costs {
+  double fetch_fault = 0, refault_fault = 0, protection_fault = 0;
+  double fetch_hint = 0, refault_hint = 0, protection_hint = 0;
+  double page_ahead = 1100;  // a page more with the same request: in, and out again
+  bool measured = false;     // false: the trace has no latencies, and 10 us a fault are taken for them
+};
+Costs costs_of(const TraceFile& trace);
+
+struct Prediction {
+  ReplayResult result;
+  double waiting_ns = 0;  // of all threads together
+};
+
+class Predictor {
+ public:
+  // `settings`: those that the program will run with. Keeps references.
+  Predictor(const TraceFile& trace, const FaultSites& sites, const Costs& costs, const ReplayOptions& settings);
+  // False: a policy that is not known here; then nothing can be predicted.
+  bool works() const { return options_.policy != nullptr; }
+  // `hints[site]` for each site that has one. `policy`: another than the trace's.
+  Prediction with(const std::map<std::uint32_t, ReplayHint>& hints, const hl_policy_ops* policy = nullptr) const;
+
+ private:
+  const TraceFile& trace_;
+  const FaultSites& sites_;
+  Costs costs_;
+  ReplayOptions options_;
+};
+
+}  // namespace hinterland::trace

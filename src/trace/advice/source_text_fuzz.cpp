@@ -1,0 +1,28 @@
+// Sources of anybody's making, most of them no C: read to the end, and what is found can be written down.
+#include <string>
+
+#include "base/check.hpp"
+#include "trace/advice/hint_text.hpp"
+#include "trace/advice/patch.hpp"
+
+using namespace hinterland;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  trace::SourceText source(std::string(reinterpret_cast<const char*>(data), size));
+  for (int line = 1; line <= source.lines(); ++line) {
+    for (const trace::Access& access : trace::accesses_on(source, line)) {
+      trace::PlacedHint placed = trace::place_hint(source, trace::Dialect::c, {}, access, false);
+      std::size_t more = 0;
+      for (const trace::Insertion& each : placed.insertions) {
+        HL_CHECK(each.offset <= size);
+        more += each.text.size();
+      }
+      HL_CHECK(trace::with_insertions(source, placed.insertions).size() == size + more);
+      trace::unified_diff("file", source, placed.insertions);
+      if (auto loop = trace::counting_loop_around(source, access.first)) trace::hoisted(source, *loop, access);
+    }
+    for (int column : {0, 1, 9}) trace::choose_access(source, line, column, line % 2 == 0);
+  }
+  trace::include_header(source, trace::Dialect::cxx20, source.lines());
+  return 0;
+}

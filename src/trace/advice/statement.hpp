@@ -1,0 +1,49 @@
+// The statement around an expression, and the loop around that: where a hint can stand, and whether it may be written
+// down a second time there.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "trace/advice/access.hpp"
+#include "trace/advice/source_text.hpp"
+
+namespace hinterland::trace {
+
+enum class Standing : std::uint8_t {
+  nowhere,   // not inside a function, as far as the text tells
+  in_place,  // only within the expression
+  before,    // a statement of its own, before this one
+  body,      // the same, with braces around both: the body of an if or a loop
+};
+
+struct Statement {
+  Standing standing = Standing::nowhere;
+  std::size_t first = 0, last = 0;  // tokens; last is the `;` of a body
+  // To the left of the expression in its statement:
+  bool conditional = false;  // && || ?: so the expression may not be evaluated at all
+  bool calls = false;        // functions, which may change what its address is made of, or not return
+};
+
+// Of the token where an access begins.
+Statement statement_of(const SourceText& source, std::size_t token);
+
+// Something to the left of the access in its statement changes, declares or gives away a variable of its address.
+bool changes_before(const SourceText& source, const Statement& statement, const Access& access);
+
+// `for (T i = begin; i < end; ++i)` around a statement.
+struct CountingLoop {
+  std::size_t keyword = 0;  // token
+  std::size_t body_first = 0, body_last = 0;
+  std::string variable, begin, end;
+};
+// The innermost loop around it, if it is such a one.
+std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token);
+
+// `a[i]` of a loop over i, where neither a nor the bounds change in the loop: "&a[begin]" and the bytes of all.
+struct Hoisted {
+  std::string address, size;
+};
+std::optional<Hoisted> hoisted(const SourceText& source, const CountingLoop& loop, const Access& access);
+
+}  // namespace hinterland::trace

@@ -1,0 +1,232 @@
+"""Advice, from end to end: programs of which nothing but the source is known are traced, patched with what `advise`
+says, compiled and run. Nothing is edited by hand."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+from support import TraceTest
+
+PROGRAMS = pathlib.Path(__file__).with_name("programs")
+INCLUDE = os.environ["HINTERLAND_TEST_INCLUDE"]
+COMPILERS = {".c": "cc", ".cpp": "c++"}
+
+
+def counters_of(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["totals"]["counters"]
+
+
+class AdviceTest(TraceTest):
+    def setUp(self):
+        super().setUp()
+        for compiler in COMPILERS.values():
+            if shutil.which(compiler) is None:
+                self.skipTest(f"there is no {compiler}")
+
+    def compile(self, source, output, *flags):
+        compiler = COMPILERS[pathlib.Path(source).suffix]
+        done = subprocess.run([compiler, "-g", "-O2", "-pthread", f"-I{INCLUDE}", *flags, "-o", output, source],
+                              cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def build_and_trace(self, name, local, *arguments, flags=()):
+        """src/NAME, ./plain built from it, and t.trace of that with every access that misses."""
+        os.makedirs(self.path("src"), exist_ok=True)
+        shutil.copy(PROGRAMS / name, self.path("src"))
+        self.compile(f"src/{name}", "plain", *flags)
+        done = self.trace("./plain", *arguments, local=local,
+                          options=("--read-ahead", "0", "--takeover", "start", "--force"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.need_kernel_sampling(done)
+        return done.stdout
+
+    def advise(self, *words):
+        done = self.call("advise", "t.trace", *words, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def run_far(self, program, local, *arguments):
+        done = self.call("run", "--local", local, "--far", "mem:", "--takeover", "start", "--report", "run.json",
+                         "--force", "--", program, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, counters_of(self.path("run.json"))
+
+
+class Patched(AdviceTest):
+    def follow(self, name, local, *arguments, flags=(), covered=0.95):
+        """Trace, advise, patch, compile, run: the result is the same, and the faults have become hints."""
+        self.build_and_trace(name, local, *arguments, flags=flags)
+        report, errors = self.advise("--patch", "hints.patch")
+        self.assertIn("which compile", errors)
+        command = re.search(r"apply them with: (patch -p1 -d \S+ < hints\.patch)$", errors, re.MULTILINE)
+        subprocess.run(command.group(1), shell=True, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        text = pathlib.Path(self.path("hints.patch")).read_text(encoding="utf-8")
+        self.assertIn("hinterland/hint.h", text)
+        self.compile(f"src/{name}", "advised", *flags)
+        plain, before = self.run_far("./plain", local, *arguments)
+        advised, after = self.run_far("./advised", local, *arguments)
+        self.assertEqual(advised, plain)
+        self.assertEqual(subprocess.run(["./advised", *arguments], cwd=self.folder, capture_output=True, text=True,
+                                        check=True).stdout, plain)
+        hinted = after["hint_pages_in"] + after["hint_refaults"] + after["hint_protection_cleared"]
+        faults = sum(after[name] for name in ("faults_read", "faults_write", "faults_write_protect",
+                                              "faults_refault"))
+        self.assertGreater(before["faults_read"] + before["faults_write"], 100, before)
+        self.assertGreater(hinted / (hinted + faults), covered, (after, text))
+        return report, text
+
+    def test_random_places_of_an_array(self):
+        report, text = self.follow("random_array.c", "4M", "4096", "2")
+        self.assertRegex(text, r"hl_read\(&table\[keys\[i\]\]\); sum \+= table\[keys\[i\]\]; }")
+        self.assertIn("+    hl_write(&table[keys[i]]);\n", text)
+        self.assertEqual([place["verdict"] for place in report["places"][:2]], ["hint", "hint"])
+        self.assertEqual([place["mut"] for place in report["places"][:2]], [False, True])
+        self.assertLess(report["places"][0]["observed"]["sequential_share"], 0.1)
+        self.assertLess(report["waiting_advised_s"], report["waiting_s"])
+
+    def test_chains_of_a_hash_table(self):
+        """A loop's test, and a bit-field, which has no address."""
+        _, text = self.follow("chain.c", "5M", "32768", "10000")
+        self.assertIn("hl_at = &it->key", text)
+        self.assertIn("{ hl_write(it); it->hits++; }", text)
+
+    def test_columns_in_order(self):
+        """In C++17, which is what GCC compiles when it is told nothing: hint.h's own forms."""
+        _, text = self.follow("columns.cpp", "4M", "2000000", "1")
+        self.assertIn("hl_seq_read(&column[i]);", text)
+        self.assertIn("hl_read(&column[index[i]]);", text)
+
+    def test_threads_and_rows(self):
+        report, text = self.follow("workers.cpp", "6M", "1024", "1500", "3", flags=("-std=c++20",))
+        self.assertIn("hinterland/hint.hpp", text)
+        self.assertIn("hl::hint(&values[0], {.size = count * sizeof values[0]});", text)
+        self.assertTrue(report["places"][0]["before_loop"])
+
+    def test_a_row_before_its_loop(self):
+        _, text = self.follow("rows.c", "6M", "1024", "1500")
+        self.assertIn("+  hl_hint(&row[0], .size = count * sizeof row[0]);\n", text)
+
+    def test_with_compile_commands_from_another_place(self):
+        """Sources that were moved, which need an option to compile: out of compile_commands.json."""
+        name = "random_array.c"
+        self.build_and_trace(name, "4M", "4096", "1")
+        os.rename(self.path("src"), self.path("moved"))
+        source = self.path(f"moved/{name}")
+        text = pathlib.Path(source).read_text(encoding="utf-8")
+        pathlib.Path(source).write_text(text.replace("#include <stdint.h>", "#include TYPES"), encoding="utf-8")
+        os.utime(source, (1, 1))
+        _, errors = self.advise("--source", "moved", "--patch", "a.patch")
+        self.assertIn("NOT tried", errors)
+        with open(self.path("moved/compile_commands.json"), "w", encoding="utf-8") as file:
+            json.dump([{"directory": self.path("moved"), "file": name,
+                        "command": f"cc -c '-DTYPES=<stdint.h>' -o x.o {name}"}], file)
+        _, errors = self.advise("--source", "moved", "--patch", "b.patch")
+        self.assertIn("which compile", errors)
+        self.assertIn(f"--- a/{name}", pathlib.Path(self.path("b.patch")).read_text(encoding="utf-8"))
+
+
+class Budget(AdviceTest):
+    def test_the_least_that_is_enough(self):
+        """Less for more patience, less with hints; and the faults foretold for it are those of a real run."""
+        self.build_and_trace("random_array.c", "4M", "4096", "10")
+
+        def plan(slow_down):
+            done = self.call("advise", "t.trace", "--budget", "--slow-down", slow_down, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        tight, loose = plan("1.05"), plan("1.3")
+        least = tight["as_it_is"]["budget_bytes"]
+        self.assertLessEqual(loose["as_it_is"]["budget_bytes"], least)
+        self.assertLessEqual(tight["with_hints"]["budget_bytes"], least)
+        points = tight["as_it_is"]["points"]
+        for way in ("faults", "waiting_s", "slow_down"):
+            values = [point[way] for point in points]
+            self.assertEqual(values, sorted(values, reverse=True), way)
+        enough = min(point["budget_bytes"] for point in points if point["slow_down"] <= 1.05)
+        self.assertTrue(0 <= least - enough < 1 << 20, (least, points))
+        _, counters = self.run_far("./plain", str(enough), "4096", "10")
+        faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
+        foretold = next(point["faults"] for point in points if point["budget_bytes"] == enough)
+        self.assertLess(abs(foretold - faults), points[0]["faults"] / 20, (counters, points))
+        middle = next(point for point in points if point["slow_down"] > 1.05)
+        _, counters = self.run_far("./plain", str(middle["budget_bytes"]), "4096", "10")
+        faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
+        self.assertAlmostEqual(middle["faults"] / faults, 1, delta=0.12, msg=(counters, points))
+
+    def test_options_that_contradict(self):
+        for words, says in ((("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
+                            (("--budget", "--slow-down", "1"), "above 1"), (("--budget", "--slow-down", "x"), "above 1"),
+                            (("--budget", "--patch", "p"), "contradict")):
+            done = self.call("advise", "t.trace", *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(says, done.stderr)
+
+
+class GoingWrong(AdviceTest):
+    def test_no_debug_information(self):
+        self.build_and_trace("random_array.c", "4M", "4096", "1", flags=("-g0",))
+        report, errors = self.advise()
+        self.assertIn("build it with -g", errors)
+        self.assertEqual({place["verdict"] for place in report["places"] if place["share"] > 0.01}, {"not found"})
+        done = self.call("advise", "t.trace", "--patch", "p.patch")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no hint to write", done.stderr)
+        self.assertFalse(os.path.exists(self.path("p.patch")))
+
+    def test_sources_that_are_not_those(self):
+        self.build_and_trace("random_array.c", "4M", "4096", "1")
+        source = self.path("src/random_array.c")
+        text = pathlib.Path(source).read_text(encoding="utf-8")
+        os.utime(source, (2_000_000_000, 2_000_000_000))
+        self.assertIn("was changed after", self.advise()[1])
+        pathlib.Path(source).write_text("int x;\n", encoding="utf-8")
+        report, _ = self.advise()
+        self.assertIn("no such line", report["places"][0]["why"])
+        os.remove(source)
+        self.assertIn("--source", self.advise()[1])
+        os.makedirs(self.path("elsewhere"))
+        pathlib.Path(self.path("elsewhere/random_array.c")).write_text(text, encoding="utf-8")
+        report, _ = self.advise("--source", "elsewhere")
+        self.assertTrue(report["places"][0]["hints"])
+
+    def test_files_that_are_no_traces(self):
+        self.build_and_trace("random_array.c", "4M", "1500", "1")
+        whole = pathlib.Path(self.path("t.trace")).read_bytes()
+        for name, content, says in (("empty", b"", "is empty"), ("foreign", b"\x7fELF" * 99, "is not a trace"),
+                                    ("newer", whole[:8] + struct.pack("<I", 99) + whole[12:], "version")):
+            pathlib.Path(self.path(name)).write_bytes(content)
+            done = self.call("advise", name)
+            self.assertEqual(done.returncode, 1, name)
+            self.assertIn(says, done.stderr, name)
+        pathlib.Path(self.path("cut")).write_bytes(whole[:len(whole) * 3 // 4])
+        done = self.call("advise", "cut")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not complete", done.stderr)
+        self.assertEqual(self.call("advise").returncode, 2)
+        self.assertEqual(self.call("advise", "t.trace", "more").returncode, 2)
+
+    def test_output_exists(self):
+        self.build_and_trace("random_array.c", "4M", "1500", "1")
+        pathlib.Path(self.path("p.patch")).write_text("precious", encoding="utf-8")
+        done = self.call("advise", "t.trace", "--patch", "p.patch")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--force", done.stderr)
+        self.assertEqual(pathlib.Path(self.path("p.patch")).read_text(encoding="utf-8"), "precious")
+        done = self.call("advise", "t.trace", "--patch", "-")
+        self.assertTrue(done.stdout.startswith("--- a/"), done.stdout)
+
+    def test_read_ahead_hides_accesses(self):
+        self.build_and_trace("random_array.c", "4M", "1500", "1")
+        done = self.trace("./plain", "1500", "1", local="4M", options=("--force", "--takeover", "start"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--read-ahead 0", self.advise()[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
