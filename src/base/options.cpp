@@ -124,6 +124,11 @@ constexpr Option kTable[] = {
     {"slow-down", 0, text, "FACTOR", "1.1", "", 0, 0, "", kForAdvise, nowhere, false,
      "For --budget: how many times the time of all memory local is tolerated; above 1, at most 100.",
      "--slow-down 1.25"},
+    {"sizes", 0, text, "PERCENT,...", "", "none", 0, 0, "", kForTrace, nowhere, false,
+     "Run the program once as it is, for its peak memory, and then trace it with these shares of that local, each "
+     "into "
+     "a file of its own (app.10.trace). Its standard output is that of the first run.",
+     "--sizes 10,25,50"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -104,6 +104,7 @@ enum class OptionId : std::uint8_t {
   patch,
   budget,
   slow_down,
+  sizes,
   count
 };
 

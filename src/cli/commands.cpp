@@ -58,12 +58,15 @@ constexpr Command kCommands[] = {
      "Stacks are sampled by the kernel and complete, also for programs without frame pointers. Where it does not "
      "permit that, a message names the setting, and only the innermost address of one fault in 16 is recorded.",
      "hinterland trace --local 64M -o sort.trace -- sort words.txt\n"
+     "hinterland trace --sizes 10,25,50 -- ./app input && hinterland report app.10.trace app.25.trace app.50.trace\n"
      "hinterland trace --local 25% --far tcp://10.0.0.2:7700 --rate 0 -- ./server",
      trace_main},
-    {"report", kForReport, "FILE", "say which places of a program fault",
+    {"report", kForReport, "FILE...", "say which places of a program fault",
      "Ranks the places of a traced program by their share of faults, and says how many of them cover 50, 80, 95 and "
      "99 %. A fault in a library (memcpy) counts for the line of the program that called it. Names and lines come "
-     "from the files that ran, at their places, or from their debug files below /usr/lib/debug.",
+     "from the files that ran, at their places, or from their debug files below /usr/lib/debug.\n\n"
+     "Several traces of one program, as `trace --sizes` writes them, are put side by side: which places fault in "
+     "all.",
      "hinterland report sort.trace\n"
      "hinterland report sort.trace --by function --top 5 --json\n"
      "hinterland report sort.trace --folded sort.folded --speedscope sort.json",

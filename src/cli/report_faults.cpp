@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
+#include "cli/compare_traces.hpp"
 #include "cli/figures.hpp"
 #include "cli/output_file.hpp"
 #include "trace/exports.hpp"
@@ -257,6 +258,33 @@ int report(const CommandLine& line) {
   return kSuccess;
 }
 
+// Several traces: side by side.
+int compare(const CommandLine& line) {
+  for (OptionId alone : {OptionId::diff, OptionId::html, OptionId::folded, OptionId::speedscope, OptionId::pprof})
+    if (line.is_given(alone)) {
+      Error error =
+          Error::make(0, "report: --%s is for one trace, and %zu are named", option(alone).name, line.rest().size());
+      return fail(kUsage, error.remedy("name one, or leave --%s out", option(alone).name));
+    }
+  std::vector<ComparedTrace> traces;
+  for (const std::string& path : line.rest()) {
+    Result<TraceFile> file = TraceFile::open(path);
+    if (!file) return fail(kEnvironment, file.error());
+    trace::Symbols symbols(*file);
+    Profile profile = trace::make_profile(*file, symbols, static_cast<trace::GroupBy>(line.number(OptionId::by)));
+    say_what_is_missing(*file, profile);
+    traces.push_back({path, file->process.local_bytes, std::move(profile)});
+  }
+  const std::string& what = line.text(OptionId::by);
+  std::uint64_t top = line.number(OptionId::top);
+  bool json = line.number(OptionId::json) != 0;
+  std::string text =
+      json ? comparison_json(traces, what, top).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+           : comparison_text(traces, what, top);
+  std::fputs(text.c_str(), stdout);
+  return kSuccess;
+}
+
 }  // namespace
 
 int report_main(const Arguments& arguments) {
@@ -267,8 +295,7 @@ int report_main(const Arguments& arguments) {
     Error error = Error::make(0, "report: no trace given");
     return fail(kUsage, error.remedy("hinterland report FILE; 'hinterland trace' writes one"));
   }
-  if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("report", line->rest()[1]));
-  return report(*line);
+  return line->rest().size() > 1 ? compare(*line) : report(*line);
 }
 
 }  // namespace hinterland::cli

@@ -16,7 +16,9 @@
 #include "cli/executable.hpp"
 #include "cli/preload_library.hpp"
 #include "cli/probe.hpp"
+#include "cli/run_once.hpp"
 #include "cli/running.hpp"
+#include "cli/sizes.hpp"
 #include "cli/supervise.hpp"
 #include "cli/tracing.hpp"
 #include "far/device.hpp"
@@ -49,6 +51,11 @@ Status check_options(const CommandLine& line, bool traced) {
     return contradiction(line[take], line[without], "leave one of them out");
   if (line.is_flag(key_file) && line.text(far).find("tcp:") == std::string::npos)
     return contradiction(line[key_file], line[far], "only tcp:// devices use a key: leave it out");
+  if (traced && line.is_given(sizes)) {
+    if (Result<std::vector<unsigned>> list = sizes_of(line); !list) return std::unexpected(list.error());
+    if (line.is_flag(local)) return contradiction(line[local], line[sizes], "leave one of them out");
+    if (line.is_flag(report)) return contradiction(line[report], line[sizes], "leave one of them out");
+  }
   if (!traced && line.is_flag(force) && !line.is_given(report)) {
     Error error = Error::make(0, "--force is about the file of --report, and none is given");
     return std::unexpected(error.remedy("leave it out, or add --report FILE"));
@@ -74,20 +81,6 @@ Status check_program_limits(const CommandLine& line) {
   return {};
 }
 
-// A budget that the memory group does not have would end with the kernel killing the program, without a word.
-void fit_into_group(CommandLine& line) {
-  AvailableMemory memory = available_memory();
-  std::uint64_t wanted = line.number(OptionId::local);
-  if (memory.cgroup_limit_bytes == 0 || wanted < memory.cgroup_limit_bytes) return;
-  // The same share as without --local: the rest is for what the budget does not cover.
-  std::uint64_t granted = std::max(page_floor(memory.cgroup_room_bytes / 4 * 3), option(OptionId::local).minimum);
-  log::warning(
-      "%s %s is more than this memory group may have (%s): using %s, so that the kernel does not kill the program",
-      line[OptionId::local].named.c_str(), rounded_size_text(wanted).c_str(),
-      rounded_size_text(memory.cgroup_limit_bytes).c_str(), rounded_size_text(granted).c_str());
-  line.settle_for(OptionId::local, granted);
-}
-
 // Opens the device once and lets go of it: what is wrong with it is said here, and not by the program.
 Status check_device(const CommandLine& line) {
   far::DeviceSettings settings{line.text(OptionId::key_file), line.number(OptionId::timeout)};
@@ -103,64 +96,10 @@ Status check_system(const CommandLine& line) {
   return check_program_limits(line);
 }
 
-// What goes wrong with the program has exit statuses of its own, those of the shells.
-int status_of(const Error& error) {
-  if (error.code() == ENOENT) return kNotFound;
-  if (error.code() == EACCES || error.code() == ENOEXEC || error.code() == ELOOP) return kNotExecutable;
-  return kEnvironment;
-}
-
-void export_settings(const CommandLine& line, const std::string& library) {
-  for (std::size_t i = 0; i < all_options().size(); ++i) {
-    const Option& row = all_options()[i];
-    if ((row.commands & kForRun) == 0) continue;
-    const Value& value = line[static_cast<OptionId>(i)];
-    // A share of the available memory is settled now: later it would be of what is left then.
-    std::string text = row.type == OptionType::size_or_percent ? std::to_string(value.number) : value.text;
-    if (row.for_program && value.source != Source::none)
-      setenv(variable_name(row).c_str(), text.c_str(), 1);
-    else if (row.elsewhere != Elsewhere::nowhere)
-      unsetenv(variable_name(row).c_str());  // an inner `run` must not write over our report
-  }
-  // Who writes core files is this very program, found again at the crash without PATH or current directory.
-  char self[4096];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length > 0 && line.is_given(OptionId::core))
-    setenv("HINTERLAND_CORE_WRITER", std::string(self, static_cast<std::size_t>(length)).c_str(), 1);
-  setenv("LD_PRELOAD", preload_list(library, std::getenv("LD_PRELOAD")).c_str(), 1);
-}
-
 int run_as_parent(const CommandLine& line, const std::string& path, ReportFile report, bool traced) {
-  Result<std::string> figures = make_run_directory(chosen_directory(line.text(OptionId::stat_dir)));
-  if (!figures) return fail(kEnvironment, figures.error());
-  setenv("HINTERLAND_STAT_DIR", figures->c_str(), 1);
-  setenv("HINTERLAND_STAT_KEEP", "1", 1);
-  std::optional<Tracing> tracing;
-  if (traced) {
-    Result<Tracing> begun = Tracing::begin(line, *figures);
-    if (!begun) {
-      remove_run_directory(*figures);
-      return fail(kEnvironment, begun.error());
-    }
-    tracing.emplace(std::move(*begun));
-  }
-  Result<Outcome> outcome =
-      supervise(path, line.rest(), [&](pid_t child) { return tracing ? tracing->start(child) : Status(); });
-  if (tracing) tracing->finish();
-  if (!outcome) {
-    remove_run_directory(*figures);
-    return fail(status_of(outcome.error()), outcome.error());
-  }
-  RunFacts facts{line.rest()[0], line.number(OptionId::local), line.text(OptionId::far), line.text(OptionId::policy)};
-  {
-    std::vector<StatView> pages = pages_in(*figures);
-    if (report.is_wanted())
-      if (Status written = report.write(report_json(facts, *outcome, pages)); !written)
-        fail(kEnvironment, written.error());
-    if (line.number(OptionId::verbose) != 0)
-      std::fprintf(stderr, "hinterland: %s", summary_text(facts, *outcome, pages).c_str());
-  }
-  remove_run_directory(*figures);
+  std::string output = traced ? Tracing::output_of(line) : "";
+  std::expected<Outcome, RunFailure> outcome = run_once(line, path, report, output);
+  if (!outcome) return fail(outcome.error().status, outcome.error().error);
   end_like(*outcome);
 }
 
@@ -185,6 +124,7 @@ int run(CommandLine& line, bool traced) {
   if (Status device = check_device(line); !device) return fail(kEnvironment, device.error());
   Result<ReportFile> report = ReportFile::open(line.text(OptionId::report), line.number(OptionId::force) != 0);
   if (!report) return fail(report.error().code() == 0 ? kUsage : kEnvironment, report.error());
+  if (traced && line.is_given(OptionId::sizes)) return trace_sizes(line, *path, *library);
   fit_into_group(line);
   export_settings(line, *library);
   if (report->is_wanted() || line.number(OptionId::verbose) != 0 || traced)

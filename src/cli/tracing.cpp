@@ -10,11 +10,6 @@
 namespace hinterland::cli {
 namespace {
 
-std::string default_output(const CommandLine& line) {
-  const std::string& program = line.rest()[0];
-  return program.substr(program.rfind('/') + 1) + ".trace";
-}
-
 void say(const trace::RecordedTrace& recorded) {
   const trace::Summary& summary = recorded.summary;
   if (recorded.write_error != 0)
@@ -27,10 +22,16 @@ void say(const trace::RecordedTrace& recorded) {
 
 }  // namespace
 
-Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_directory) {
+std::string Tracing::output_of(const CommandLine& line) {
+  if (line.is_given(OptionId::output)) return line.text(OptionId::output);
+  const std::string& program = line.rest()[0];
+  return program.substr(program.rfind('/') + 1) + ".trace";
+}
+
+Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_directory, const std::string& output) {
   trace::RecorderOptions options;
   options.directory = run_directory + "/" + kRingsName;
-  options.output = line.is_given(OptionId::output) ? line.text(OptionId::output) : default_output(line);
+  options.output = output;
   options.overwrite = line.number(OptionId::force) != 0;
   options.rate = line.number(OptionId::rate);
   options.sampling.every_fault = options.rate == 0;

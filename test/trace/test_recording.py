@@ -90,6 +90,56 @@ class Recording(TraceTest):
         self.assertEqual(self.files_left(), [])
 
 
+class Sizes(TraceTest):
+    def test_several_budgets(self):
+        """A trace for each, output once, and the lines are the same in all that fault."""
+        plain = subprocess.run([SUBJECT, str(PAGES), "1"], capture_output=True, text=True, check=True)
+        done = self.call("trace", "--sizes", "10,50,100", "--far", "mem:", "--takeover", "start", "-o",
+                         "t.trace", "--", SUBJECT, str(PAGES), "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, plain.stdout)
+        self.need_kernel_sampling(done)
+        self.assertIn("hinterland report t.10.trace t.50.trace", done.stderr)
+        report = self.report("t.10.trace", "t.50.trace")
+        ten, fifty = report["traces"]
+        self.assertAlmostEqual(fifty["budget_bytes"] / ten["budget_bytes"], 5, delta=0.1)
+        self.assertGreater(ten["budget_bytes"], PAGES * 4096 / 10)
+        self.assertGreater(ten["faults"], fifty["faults"])
+        self.assertGreater(fifty["share_of_the_first_ones"], 0.3)  # a busy machine loses stacks, and with them places
+        first = report["places"][0]
+        self.assertEqual((first["function"], first["stable"], first["covers"]), ("read_pages", True, [True, True]))
+        text = self.call("report", "t.10.trace", "t.50.trace").stdout
+        self.assertRegex(text, r"\d\d\.\d %\s+\d\d\.\d %  subject\.c:\d+ read_pages")
+
+    def test_input_is_read_again(self):
+        with open(self.path("words"), "w", encoding="ascii") as file:
+            file.write("three words here\n")
+        for text in (None, "words"):
+            with open(self.path("words"), "rb") if text else open(os.devnull, "rb") as file:
+                done = subprocess.run([HINTERLAND, "trace", "--sizes", "50", "--far", "mem:", "--", "/usr/bin/wc", "-w"],
+                                      env=self.environment, cwd=self.folder, stdin=file, capture_output=True, text=True,
+                                      check=False, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.strip(), "3" if text else "0")
+
+    def test_what_cannot_be(self):
+        for options, says in ((("--sizes", "10,x"), "no list"), (("--sizes", "0"), "no list"),
+                              (("--sizes", "10,10"), "no list"), (("--sizes", "10", "--local", "8M"), "contradict"),
+                              (("--sizes", "10", "--report", "r.json"), "contradict")):
+            done = self.call("trace", *options, "--", "/bin/echo", "ran")
+            self.assertEqual(done.returncode, 2, options)
+            self.assertIn(says, done.stderr)
+            self.assertNotIn("ran", done.stdout)
+        pipe = subprocess.run([HINTERLAND, "trace", "--sizes", "10", "--", "/bin/cat"], env=self.environment, input="x",
+                              capture_output=True, text=True, check=False, timeout=60, cwd=self.folder)
+        self.assertEqual((pipe.returncode, pipe.stdout), (2, ""))
+        self.assertIn("read once", pipe.stderr)
+        done = self.call("trace", "--sizes", "10", "--", "/bin/false")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("failed without far memory", done.stderr)
+        self.assertEqual(self.call("trace", "--sizes", "10", "--", "/no/such").returncode, 127)
+
+
 class GoingWrong(TraceTest):
     def test_output_exists(self):
         with open(self.path("t.trace"), "w", encoding="utf-8") as file:

@@ -52,7 +52,7 @@ class Reports(TraceTest):
             self.assertLess(sum(faults[:count - 1]), total * int(percent) / 100)
 
     def test_threads(self):
-        self.trace(SUBJECT, str(PAGES), "2", "4", output="threads.trace")
+        self.trace(SUBJECT, str(PAGES), "2", "4", output="threads.trace", options=("--takeover", "start"))
         report = self.report("threads.trace", "--by", "thread")
         self.assertEqual(len(report["sites"]), 4)
 
@@ -249,6 +249,7 @@ class OtherBuilds(TraceTest):
             done = self.call("report", name)
             self.assertEqual(done.returncode, 1, name)
             self.assertIn(says, done.stderr)
+        self.assertEqual(self.call("report", "a", "b", "--html", "c.html").returncode, 2)
         self.assertEqual(self.call("report").returncode, 2)
 
 

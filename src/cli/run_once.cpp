@@ -1,0 +1,100 @@
+#include "cli/run_once.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "base/available_memory.hpp"
+#include "base/log.hpp"
+#include "base/size.hpp"
+#include "base/units.hpp"
+#include "cli/preload_library.hpp"
+#include "cli/running.hpp"
+#include "cli/supervise.hpp"
+#include "cli/tracing.hpp"
+
+namespace hinterland::cli {
+
+int status_of(const Error& error) {
+  if (error.code() == ENOENT) return kNotFound;
+  if (error.code() == EACCES || error.code() == ENOEXEC || error.code() == ELOOP) return kNotExecutable;
+  return kEnvironment;
+}
+
+void fit_into_group(CommandLine& line) {
+  AvailableMemory memory = available_memory();
+  std::uint64_t wanted = line.number(OptionId::local);
+  if (memory.cgroup_limit_bytes == 0 || wanted < memory.cgroup_limit_bytes) return;
+  // The same share as without --local: the rest is for what the budget does not cover.
+  std::uint64_t granted = std::max(page_floor(memory.cgroup_room_bytes / 4 * 3), option(OptionId::local).minimum);
+  log::warning(
+      "%s %s is more than this memory group may have (%s): using %s, so that the kernel does not kill the program",
+      line[OptionId::local].named.c_str(), rounded_size_text(wanted).c_str(),
+      rounded_size_text(memory.cgroup_limit_bytes).c_str(), rounded_size_text(granted).c_str());
+  line.settle_for(OptionId::local, granted);
+}
+
+void export_settings(const CommandLine& line, const std::string& library) {
+  for (std::size_t i = 0; i < all_options().size(); ++i) {
+    const Option& row = all_options()[i];
+    if ((row.commands & kForRun) == 0) continue;
+    const Value& value = line[static_cast<OptionId>(i)];
+    // A share of the available memory is settled now: later it would be of what is left then.
+    std::string text = row.type == OptionType::size_or_percent ? std::to_string(value.number) : value.text;
+    if (row.for_program && value.source != Source::none)
+      setenv(variable_name(row).c_str(), text.c_str(), 1);
+    else if (row.elsewhere != Elsewhere::nowhere)
+      unsetenv(variable_name(row).c_str());  // an inner `run` must not write over our report
+  }
+  // Who writes core files is this very program, found again at the crash without PATH or current directory.
+  char self[4096];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length > 0 && line.is_given(OptionId::core))
+    setenv("HINTERLAND_CORE_WRITER", std::string(self, static_cast<std::size_t>(length)).c_str(), 1);
+  setenv("LD_PRELOAD", preload_list(library, std::getenv("LD_PRELOAD")).c_str(), 1);
+}
+
+namespace {
+
+void write_figures(const CommandLine& line, const std::string& directory, const Outcome& outcome,
+                   ReportFile& report) {
+  RunFacts facts{line.rest()[0], line.number(OptionId::local), line.text(OptionId::far), line.text(OptionId::policy)};
+  std::vector<StatView> pages = pages_in(directory);
+  if (report.is_wanted())
+    if (Status written = report.write(report_json(facts, outcome, pages)); !written)
+      fail(kEnvironment, written.error());
+  if (line.number(OptionId::verbose) != 0)
+    std::fprintf(stderr, "hinterland: %s", summary_text(facts, outcome, pages).c_str());
+}
+
+}  // namespace
+
+std::expected<Outcome, RunFailure> run_once(const CommandLine& line, const std::string& path, ReportFile& report,
+                                            const std::string& trace_output) {
+  Result<std::string> figures = make_run_directory(chosen_directory(line.text(OptionId::stat_dir)));
+  if (!figures) return std::unexpected(RunFailure{kEnvironment, figures.error()});
+  setenv("HINTERLAND_STAT_DIR", figures->c_str(), 1);
+  setenv("HINTERLAND_STAT_KEEP", "1", 1);
+  std::optional<Tracing> tracing;
+  if (!trace_output.empty()) {
+    Result<Tracing> begun = Tracing::begin(line, *figures, trace_output);
+    if (!begun) {
+      remove_run_directory(*figures);
+      return std::unexpected(RunFailure{kEnvironment, begun.error()});
+    }
+    tracing.emplace(std::move(*begun));
+  }
+  Result<Outcome> outcome =
+      supervise(path, line.rest(), [&](pid_t child) { return tracing ? tracing->start(child) : Status(); });
+  if (tracing) tracing->finish();
+  if (outcome) write_figures(line, *figures, *outcome, report);
+  remove_run_directory(*figures);
+  if (!outcome) return std::unexpected(RunFailure{status_of(outcome.error()), outcome.error()});
+  return *outcome;
+}
+
+}  // namespace hinterland::cli
