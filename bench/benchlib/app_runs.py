@@ -5,7 +5,8 @@ An application's folder may have a runs.json, a list of runs:
 
     [{"name": "kv-threads", "options": ["--threads", "2"], "local": [10, 40], "about": "what is special"}]
 
-`local` are percentages beside those that every run has. Without the file there is one run, named as the folder."""
+`local` are percentages beside those that every run has; `needs` are programs beside those of the application, without which
+it is left out where it is not asked for. Without the file there is one run, named as the folder."""
 
 import dataclasses
 import json
@@ -39,6 +40,7 @@ class Run:
     options: tuple = ()
     local: tuple = ()
     about: str = ""
+    needs: tuple = ()
 
 
 def _runs_of(app):
@@ -48,7 +50,7 @@ def _runs_of(app):
     try:
         with open(path, encoding="utf-8") as file:
             return [Run(run["name"], app, tuple(run.get("options", ())), tuple(run.get("local", ())),
-                        run.get("about", "")) for run in json.load(file)]
+                        run.get("about", ""), tuple(run.get("needs", ()))) for run in json.load(file)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unknown(f"{path}: {error!r}") from None
 
@@ -58,13 +60,21 @@ def all_runs():
     return [run for name in names for run in _runs_of(name)]
 
 
-def choose(names):
-    """The runs of these names (a run's, or an application's for all of its runs); none: all."""
+def choose(names, apps):
+    """The runs of these names (a run's, or an application's for all of its runs); none: all that can be had. apps: the
+    folder of the built programs."""
     known = all_runs()
     for name in names:
         if not any(name in (run.name, run.app) for run in known):
             raise Unknown(f"there is no application or run '{name}'; there are: {', '.join(run.name for run in known)}")
-    return [run for run in known if not names or run.name in names or run.app in names]
+    if names:
+        return [run for run in known if run.name in names or run.app in names]
+    return [run for run in known if not missing(run, apps)]
+
+
+def missing(run, apps):
+    """Programs that it needs and that are not there."""
+    return [name for name in run.needs if not os.access(os.path.join(apps, name), os.X_OK)]
 
 
 @dataclasses.dataclass
@@ -162,6 +172,9 @@ class Bench:
         if not os.access(program, os.X_OK):
             raise FileNotFoundError(f"no program at {program}: build it first (make; its CMakeLists.txt says which "
                                     "packages it needs)")
+        if missing(run, self._apps):
+            raise FileNotFoundError(f"{run.name} needs {', '.join(missing(run, self._apps))}: bench/apps/{run.app}/build "
+                                    "makes them")
         return [program, *self._options, *run.options, *more]
 
     def prepare(self, run):
@@ -190,7 +203,7 @@ class Bench:
         """One run of it. Failure when its result is not that of the native one."""
         more = ()
         if series.kind.startswith("far"):
-            more = ("--around", f"'{self._tools.launcher.path}' stat --json $PPID")
+            more = ("--around", f"'{self._tools.launcher.path}' stat --json ${{APP_PID:-$PPID}}")
         figures = {}
         with self._tools.folder() as folder:
             with series.way.words(self.place(series), 0, self._tools, folder, figures) as words:

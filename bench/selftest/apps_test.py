@@ -140,6 +140,16 @@ class Lists(unittest.TestCase):
         known = {name for name, *_ in app_tables.TARGETS}
         self.assertTrue(known <= set(names), f"targets of runs that are not there: {known - set(names)}")
 
+    def test_programs_that_others_have_to_build(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertNotIn("memcached", [run.name for run in app_runs.choose([], folder)])
+            self.assertEqual(["memcached"], [run.name for run in app_runs.choose(["memcached"], folder)][:1])
+            for name in ("memcached-hinted", "memcached-plain"):
+                path = os.path.join(folder, name)
+                with open(path, "w", encoding="utf-8"):
+                    os.chmod(path, 0o755)
+            self.assertIn("memcached", [run.name for run in app_runs.choose([], folder)])
+
     def test_damaged(self):
         for text in ("[", "{}", '[{"nom": "x"}]', '["x"]'):
             with tempfile.TemporaryDirectory() as folder, mock.patch.object(app_runs, "APPS", folder):

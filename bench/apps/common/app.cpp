@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -22,7 +23,7 @@ App::App(std::string name, const std::string& about)
   options_.add_flag("--verify", settings_.verify, "hold the result against a simpler computation");
   options_.add_option("--around", around_,
                       "a command of the shell, run before and after the measured part; what it prints, as JSON or "
-                      "text, is part of the result. $PPID is this program");
+                      "text, is part of the result. ${APP_PID:-$PPID} is the program");
 }
 
 void App::offer_fibers() {
@@ -30,6 +31,8 @@ void App::offer_fibers() {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 }
+
+void App::look_at(pid_t pid) { setenv("APP_PID", std::to_string(pid).c_str(), 1); }
 
 void App::look_around() {
   if (around_.empty()) return;

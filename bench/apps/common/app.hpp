@@ -14,6 +14,8 @@
 // found a wrong result; 2 for a wrong option. Used by the main thread alone.
 #pragma once
 
+#include <sys/types.h>
+
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -62,6 +64,8 @@ class App {
   // Parses, runs `work` and prints. What `work` throws is a failure with its message; std::invalid_argument is a
   // wrong option. The exit status.
   int run(int argc, char** argv, const std::function<Outcome(const Settings&)>& work);
+  // The process that the command of --around is to look at, in its variable APP_PID: a child that does the work.
+  static void look_at(pid_t pid);
   // The measured part: once in `work`. Throws what it throws.
   void measure(const std::function<void()>& part);
 

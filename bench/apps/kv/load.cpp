@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -35,20 +36,19 @@ class Client {
   bool done() const { return left_ == 0 && asked_.empty(); }
   std::uint64_t hash() const { return hash_; }
 
+  // As many requests as may be on the way.
   void ask() {
-    output_.clear();
     for (; left_ != 0 && asked_.size() < options_.depth; --left_) {
       std::uint64_t key = key_of_(ranks_.draw(random_));
-      bool set = options_.set_percent != 0 && random_.below(100) < options_.set_percent;
-      asked_.push_back({key, set});
-      output_.append(set ? "set " : "get ").append(load_key(key));
-      if (set) {
-        load_value(key, options_.seed, wanted_);
-        output_.append(" 7 0 ").append(std::to_string(wanted_.size())).append("\r\n").append(wanted_);
-      }
-      output_.append("\r\n");
+      add(key, options_.set_percent != 0 && random_.below(100) < options_.set_percent);
     }
-    if (socket_.write_all(output_.data(), output_.size()) < 0) fail("has gone away");
+    send();
+  }
+
+  void store(std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t key = first; key < last; ++key) add(key, true);
+    send();
+    take();
   }
 
   // Until all that was asked for is answered.
@@ -70,6 +70,21 @@ class Client {
     std::uint64_t key;
     bool set;
   };
+
+  void add(std::uint64_t key, bool set) {
+    asked_.push_back({key, set});
+    output_.append(set ? "set " : "get ").append(load_key(key));
+    if (set) {
+      load_value(key, options_.seed, wanted_);
+      output_.append(" 7 0 ").append(std::to_string(wanted_.size())).append("\r\n").append(wanted_);
+    }
+    output_.append("\r\n");
+  }
+
+  void send() {
+    if (socket_.write_all(output_.data(), output_.size()) < 0) fail("has gone away");
+    output_.clear();
+  }
 
   [[noreturn]] void fail(const std::string& why) const { throw std::runtime_error("the server " + why); }
 
@@ -135,6 +150,15 @@ void load_value(std::uint64_t number, std::uint64_t seed, std::string& value) {
   std::uint64_t word = apps::mixed(number ^ seed << 40);
   for (std::size_t at = 0; at < value.size(); at += sizeof word, word += 0x9E3779B97F4A7C15u)
     std::memcpy(value.data() + at, &word, std::min(sizeof word, value.size() - at));
+}
+
+void fill(const LoadOptions& options) {
+  constexpr std::uint64_t kBatch = 64;  // their answers fit into a socket's buffer
+  apps::Zipf ranks(options.keys, options.skew);
+  apps::Permutation key_of(options.keys, options.seed);
+  Client client(options, ranks, key_of, 0, 0);
+  for (std::uint64_t key = 0; key < options.keys; key += kBatch)
+    client.store(key, std::min(key + kBatch, options.keys));
 }
 
 std::uint64_t load(const LoadOptions& options) {

@@ -28,6 +28,9 @@ std::string load_key(std::uint64_t number);
 // Fills `value`, of any size.
 void load_value(std::uint64_t number, std::uint64_t seed, std::string& value);
 
+// Stores all keys, over one connection. Throws as load() does.
+void fill(const LoadOptions& options);
+
 // Asks for keys, and looks at each answer. A hash of all answers, the same for the same options except `threads` and
 // `depth`. Throws std::runtime_error at a wrong answer, or when the server goes away.
 std::uint64_t load(const LoadOptions& options);
