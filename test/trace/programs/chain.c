@@ -38,7 +38,8 @@ static void insert(unsigned long key) {
 }
 
 int main(int count, char** arguments) {
-  size_t items = count > 1 ? strtoul(arguments[1], NULL, 10) : 32768, lookups = count > 2 ? strtoul(arguments[2], NULL, 10) : 20000;
+  size_t items = count > 1 ? strtoul(arguments[1], NULL, 10) : 32768,
+         lookups = count > 2 ? strtoul(arguments[2], NULL, 10) : 20000;
   bucket_count = items / 2 + 1;
   buckets = calloc(bucket_count, sizeof *buckets);
   if (buckets == NULL) return 3;

@@ -10,8 +10,7 @@ static uint64_t next(uint64_t* state) {
 
 __attribute__((noinline)) static uint64_t look_up(const uint64_t* table, const uint32_t* keys, size_t count) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < count; ++i)
-    sum += table[keys[i]];
+  for (size_t i = 0; i < count; ++i) sum += table[keys[i]];
   return sum;
 }
 
@@ -22,7 +21,8 @@ __attribute__((noinline)) static void update(uint64_t* table, const uint32_t* ke
 }
 
 int main(int count, char** arguments) {
-  size_t pages = count > 1 ? strtoul(arguments[1], NULL, 10) : 4096, rounds = count > 2 ? strtoul(arguments[2], NULL, 10) : 2;
+  size_t pages = count > 1 ? strtoul(arguments[1], NULL, 10) : 4096,
+         rounds = count > 2 ? strtoul(arguments[2], NULL, 10) : 2;
   size_t entries = pages * 512;
   uint64_t* table = malloc(entries * sizeof *table);
   uint32_t* keys = malloc(pages * sizeof *keys);

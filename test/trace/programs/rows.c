@@ -14,7 +14,8 @@ __attribute__((noinline)) static double row_sum(const double* row, size_t count)
 }
 
 int main(int count, char** arguments) {
-  size_t rows = count > 1 ? strtoul(arguments[1], NULL, 10) : 1024, lookups = count > 2 ? strtoul(arguments[2], NULL, 10) : 2000;
+  size_t rows = count > 1 ? strtoul(arguments[1], NULL, 10) : 1024,
+         lookups = count > 2 ? strtoul(arguments[2], NULL, 10) : 2000;
   double* matrix = malloc(rows * VALUES * sizeof *matrix);
   if (matrix == NULL) return 3;
   for (size_t i = 0; i < rows * VALUES; ++i) matrix[i] = (double)(i % 100);

@@ -40,7 +40,9 @@ std::uint64_t next(std::uint64_t& state) {
   return record->values[next(state) % 96];
 }
 
-[[gnu::noinline]] void copy(Record* to, const Record* from) { std::memcpy(to->values, from->values, sizeof to->values); }
+[[gnu::noinline]] void copy(Record* to, const Record* from) {
+  std::memcpy(to->values, from->values, sizeof to->values);
+}
 
 std::uint64_t work(const Table& table, std::size_t lookups, std::uint64_t state) {
   std::uint64_t sum = 0;
@@ -71,7 +73,8 @@ int main(int count, char** arguments) {
   std::vector<std::uint64_t> sums(static_cast<std::size_t>(threads));
   std::vector<std::thread> all;
   for (int i = 0; i < threads; ++i)
-    all.emplace_back([&, i] { sums[static_cast<std::size_t>(i)] = work(table, lookups, static_cast<std::uint64_t>(i) + 1); });
+    all.emplace_back(
+        [&, i] { sums[static_cast<std::size_t>(i)] = work(table, lookups, static_cast<std::uint64_t>(i) + 1); });
   for (std::thread& each : all) each.join();
   std::uint64_t sum = 0;
   for (std::uint64_t each : sums) sum += each;
