@@ -13,9 +13,8 @@
  * interrupted the runtime, the hint returns at once). A hint blocks until its pages are there, keeps errno, and needs
  * 32 KiB of stack.
  *
- * With HL_NO_HINTS defined, hints compile to nothing, prefetch, cold and discard among them: for measuring what they
- * bring.
- * Arguments are still evaluated; pin and unpin, on which a program may rely, stay.
+ * With HL_NO_HINTS defined, hints compile to nothing, prefetch and cold among them: for measuring what they bring.
+ * Arguments are still evaluated; pin, unpin and discard, on which a program may rely, stay.
  *
  * C11 and C++ for GCC and Clang on x86-64.
  */
@@ -203,8 +202,8 @@ HL__INLINE int hl_unpin(const void* address, size_t size) {
   const struct hl_runtime* runtime = hl__runtime();
   return runtime->unpin != NULL ? runtime->unpin(address, size) : 0;
 }
-/* The bytes will not be used soon: the pages that lie wholly in the range are the next to leave. The last thousand of
- * them are remembered. */
+/* The bytes will not be used soon: the pages that lie wholly in the range are the next to leave. A thousand are
+ * remembered until they do; of more, nothing is noted. */
 HL__INLINE void hl_cold(const volatile void* address, size_t size) {
   if (HL__COMPILED_OUT) return;
   const struct hl_runtime* runtime = hl__runtime();
@@ -216,7 +215,6 @@ HL__INLINE void hl_cold(const volatile void* address, size_t size) {
 /* The contents are no longer needed: the pages that lie wholly in the range are given up, local or far, and nothing
  * is written back. Reading before the next write gives either what was there or zeros. 0, or an errno. */
 HL__INLINE int hl_discard(void* address, size_t size) {
-  if (HL__COMPILED_OUT) return 0;
   const struct hl_runtime* runtime = hl__runtime();
   return runtime->discard != NULL ? runtime->discard(address, size) : 0;
 }

@@ -128,6 +128,8 @@ void Pager::cold(std::uintptr_t address, std::size_t length) {
   if (!impl_->hears_hints()) return;
   PinRange range = pages_in_window(core, address, length);
   Undisturbed undisturbed;
+  // A program that scans what fits calls this all the time, while nothing leaves: then not a page need be looked at.
+  if (range.count == 0 || core.policy.room_for_cold() == 0) return;
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(range.count, PolicyHost::kColdMax); ++i) {
     PageIndex page = range.first + i;
     PageWord word = core.pages[page].load();

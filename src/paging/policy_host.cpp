@@ -46,6 +46,11 @@ void PolicyHost::cold(PageIndex page) {
   cold_[cold_count_++] = page;
 }
 
+std::size_t PolicyHost::room_for_cold() {
+  LockGuard guard(mutex_);
+  return kColdMax - cold_count_;
+}
+
 void PolicyHost::forget_cold(PageIndex first, std::uint32_t count) {
   auto end = std::remove_if(cold_.begin(), cold_.begin() + static_cast<std::ptrdiff_t>(cold_count_),
                             [=](PageIndex page) { return first <= page && page < first + count; });

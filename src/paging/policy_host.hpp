@@ -44,6 +44,7 @@ class PolicyHost {
   // A resident page, whose busy bit is held, that the program will not want soon: among the next victims. There is
   // room for so many; of more, nothing is noted.
   void cold(PageIndex page);
+  std::size_t room_for_cold();
   // Fills `out` with indexes into the window; returns how many.
   std::size_t choose_victims(std::span<hl_page> out);
   std::uint64_t size();

@@ -65,6 +65,37 @@ TEST_F(Pools, ColdPagesLeaveFirst) {
   EXPECT_EQ(machine_.check_invariants(0), "");
 }
 
+// A list that is full is left alone until some of it has left; none of what is not noted is lost to the policy.
+TEST(ColdPages, AThousandAreNoted) {
+  constexpr auto kColdMax = static_cast<std::uint32_t>(PolicyHost::kColdMax);
+  MachineOptions options;
+  options.policy = &kFifoPolicy;
+  options.window_pages = options.budget_pages = kColdMax + 512;
+  PageMachine machine(options, 1);
+  machine.parts().budget_bytes = bytes_of_pages(options.budget_pages);
+  machine.map(0, kColdMax + 256, kReadWrite);
+  for (std::uint32_t page = 0; page < kColdMax + 256; ++page) machine.write(page);
+  PolicyHost& policy = machine.core().policy;
+  machine.pager().cold(machine.address_of(100), bytes_of_pages(kColdMax - 10));
+  EXPECT_EQ(policy.room_for_cold(), 10);
+  machine.pager().cold(machine.address_of(0), bytes_of_pages(50));
+  EXPECT_EQ(policy.room_for_cold(), 0);
+  machine.pager().cold(machine.address_of(50), bytes_of_pages(10));
+  EXPECT_EQ(policy.size(), kColdMax + 256);
+  EXPECT_EQ(machine.check_invariants(0), "");
+
+  std::vector<hl_page> chosen(kColdMax + 1);
+  ASSERT_EQ(policy.choose_victims(chosen), chosen.size());
+  EXPECT_EQ(chosen[0], 100);
+  EXPECT_EQ(chosen[kColdMax - 1], 9);  // the last of those that there was room for
+  EXPECT_EQ(chosen[kColdMax], 10);     // and the policy's own first
+  for (hl_page page : chosen) policy.arrived({page}, 1, HL_ARRIVAL_RETURNED);
+  EXPECT_EQ(policy.room_for_cold(), kColdMax);
+  machine.pager().cold(machine.address_of(50), bytes_of_pages(10));
+  EXPECT_EQ(policy.room_for_cold(), kColdMax - 10);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
 TEST_F(Pools, ColdPagesMayBeFreedMeanwhile) {
   machine_.map(0, 64, kReadWrite);
   for (std::uint32_t page = 0; page < 64; ++page) machine_.write(page);

@@ -15,7 +15,7 @@ constexpr std::size_t kBlock = apps::kBlockBytes / sizeof(Value);
 // What is left of a sorted run.
 class Run {
  public:
-  Run(Value* begin, Value* end) : at_(begin), end_(end), begin_(begin) { ask(); }
+  Run(const Value* begin, const Value* end) : at_(begin), end_(end), asked_(begin) { ask(); }
   bool empty() const { return at_ == end_; }
   Value first() const { return *at_; }
   void take() {
@@ -24,13 +24,10 @@ class Run {
 
  private:
   void ask() {
-    hl_discard(begin_, static_cast<std::size_t>(at_ - begin_) * sizeof(Value));  // what was taken will be overwritten
-    begin_ = at_;
     asked_ = at_ + std::min(kBlock, static_cast<std::size_t>(end_ - at_));
     hl::hint(at_, {.size = static_cast<std::size_t>(asked_ - at_) * sizeof(Value)});
   }
-  Value *at_, *end_;
-  Value *begin_, *asked_;  // what was hinted
+  const Value *at_, *end_, *asked_;
 };
 
 // A heap whose first run has the least value, when only that one may be in the wrong place.
@@ -59,14 +56,12 @@ void merge(std::vector<Run> runs, Value* to) {
   }
 }
 
-// `from` is of no use afterwards.
-void move(Value* from, std::size_t count, Value* to) {
+void copy(const Value* from, std::size_t count, Value* to) {
   for (std::size_t at = 0; at < count; at += kBlock) {
     const std::size_t size = std::min(kBlock, count - at);
     hl::hint(from + at, {.size = size * sizeof(Value)});
     hl::hint(to + at, {.mut = true, .size = size * sizeof(Value)});
     std::copy_n(from + at, size, to + at);
-    hl_discard(from + at, size * sizeof(Value));
   }
 }
 
@@ -94,7 +89,7 @@ class Sort {
   }
   void find_bounds(unsigned member) {
     std::span<Value> part = part_of(member);
-    std::vector<Value*>& bounds = bounds_[member];
+    std::vector<const Value*>& bounds = bounds_[member];
     bounds.push_back(part.data());
     for (Value splitter : splitters_)
       bounds.push_back(&*std::partition_point(part.begin(), part.end(), [&](const Value& value) {
@@ -107,7 +102,7 @@ class Sort {
   void merge_values(unsigned member) {
     std::size_t before = 0;
     std::vector<Run> runs;
-    for (const std::vector<Value*>& bounds : bounds_) {
+    for (const std::vector<const Value*>& bounds : bounds_) {
       before += static_cast<std::size_t>(bounds[member] - bounds[0]);
       runs.emplace_back(bounds[member], bounds[member + 1]);
     }
@@ -116,7 +111,7 @@ class Sort {
 
   void copy_back(unsigned member) {
     const apps::Share part = apps::share(values_.size(), member, members_);
-    move(room_.data() + part.first, part.size(), values_.data() + part.first);
+    copy(room_.data() + part.first, part.size(), values_.data() + part.first);
   }
 
  private:
@@ -128,7 +123,7 @@ class Sort {
   std::span<Value> values_, room_;
   unsigned members_;
   std::vector<Value> samples_, splitters_;
-  std::vector<std::vector<Value*>> bounds_;  // of each part: where each member's values begin, and the end
+  std::vector<std::vector<const Value*>> bounds_;  // of each part: where each member's values begin, and the end
 };
 
 }  // namespace

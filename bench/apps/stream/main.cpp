@@ -30,7 +30,6 @@ void each(const Block& block, Operation operation, double* to, From*... from) {
   const std::size_t bytes = block.count * sizeof(double);
   to += block.first;
   ((from += block.first), ...);
-  hl_discard(to, bytes);  // it will be other than it was: what was need not be fetched
   hl::hint(to, {.mut = true, .size = bytes});
   (hl::hint(from, {.size = bytes}), ...);
   for (std::size_t i = 0; i < block.count; ++i) to[i] = operation(from[i]...);
