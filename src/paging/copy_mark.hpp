@@ -21,19 +21,25 @@ class CopyMark {
     void* memory = reserve_zeroed(kPageSize);
     if (memory == nullptr || raw_madvise(memory, kPageSize, MADV_WIPEONFORK) != 0)
       return std::unexpected(Error::make(errno, "cannot map a page that is cleared in copies of the process"));
-    word_ = static_cast<std::atomic<std::uint32_t>*>(memory);
-    set();
+    auto* word = static_cast<std::atomic<std::uint32_t>*>(memory);
+    word->store(1, std::memory_order_relaxed);
+    // release: other threads ask at any time, and must not see the page as the kernel gave it: that is a copy's.
+    word_.store(word, std::memory_order_release);
     return {};
   }
   // This process is the pager's own: at first, and in the children of our own fork.
   void set() {
-    if (word_ != nullptr) word_->store(1, std::memory_order_relaxed);  // relaxed: nothing is published by it
+    if (auto* word = word_.load(std::memory_order_acquire); word != nullptr)
+      word->store(1, std::memory_order_relaxed);  // relaxed: nothing is published by it
   }
   // Callable anywhere.
-  bool is_copy() const { return word_ != nullptr && word_->load(std::memory_order_relaxed) == 0; }
+  bool is_copy() const {
+    const auto* word = word_.load(std::memory_order_acquire);  // pairs with create()
+    return word != nullptr && word->load(std::memory_order_relaxed) == 0;
+  }
 
  private:
-  std::atomic<std::uint32_t>* word_ = nullptr;
+  std::atomic<std::atomic<std::uint32_t>*> word_{nullptr};
 };
 
 }  // namespace hinterland

@@ -5,20 +5,24 @@
 
 #include "base/log.hpp"
 #include "paging/hints.hpp"
+#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 
 PageWord Core::lock_waiting(PageIndex page) {
   pages.note_used(page);
   PageWord seen;
+  for (unsigned tries = 0; tries < 200; ++tries) {
+    if (pages[page].try_lock(&seen)) return seen;
+    __builtin_ia32_pause();
+  }
+  // malloc comes here without more ado: sleeping would be a cancellation point, and a handler that interrupts poll()
+  // could wait for what it has in its hands.
+  Undisturbed undisturbed;
   for (unsigned tries = 0; !pages[page].try_lock(&seen); ++tries) {
-    if (tries < 200) {
-      __builtin_ia32_pause();
-      continue;
-    }
     if (hints != nullptr && hints->poll()) continue;
     // A mover keeps a page for microseconds, or for one request of a slow device.
-    timespec nap{0, tries < 1000 ? 20'000 : 500'000};
+    timespec nap{0, tries < 800 ? 20'000 : 500'000};
     nanosleep(&nap, nullptr);
   }
   return seen;
