@@ -1,6 +1,8 @@
 // The page machine, case by case: what happens when the kernel refuses, the device fails, or a message comes late.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -523,6 +525,29 @@ TEST(PageMachineCase, RefaultsStayWithinTheBudget) {
   }
   EXPECT_EQ(machine.check_invariants(0), "");
   EXPECT_LE(most, machine.core().budget.limit() + 1);
+}
+
+// malloc waits for pages, and is no cancellation point.
+TEST(PageMachineCase, AThreadThatWaitsForAPageIsNotCancelled) {
+  PageMachine machine(fifo_options(), 1);
+  machine.map(0, 1, kReadWrite);
+  machine.write(0);
+  PageWord word;
+  ASSERT_TRUE(machine.core().pages[{0}].try_lock(&word));
+  auto waits = [](void* of) -> void* {
+    Core& core = static_cast<PageMachine*>(of)->core();
+    core.unlock({0}, core.lock_waiting({0}));
+    return of;
+  };
+  pthread_t thread;
+  void* result = nullptr;
+  ASSERT_EQ(pthread_create(&thread, nullptr, waits, &machine), 0);
+  EXPECT_EQ(pthread_cancel(thread), 0);
+  usleep(20'000);
+  machine.core().unlock({0}, word);
+  EXPECT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, &machine);
+  EXPECT_EQ(machine.check_invariants(0), "");
 }
 
 }  // namespace
