@@ -6,6 +6,7 @@ what goes wrong is a failure, and that nothing is left running. No figure is loo
 """
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -107,6 +108,20 @@ class OpenLoad(WithTools):
         self.tools.openload = "/bin/false"
         with self.assertRaisesRegex(Failure, "exit status 1"):
             ways.Native().run(benchmark, 16 * MIB, self.tools, self.folder)
+        self.assert_nothing_runs()
+
+
+class Hints(WithTools):
+    def test_it_runs(self):
+        out = os.path.join(self.folder, "hints.json")
+        done = subprocess.run([os.path.join(BENCH, "hints", "run"), "--quick", "--no-swap", "--busy-ok", "--repeat", "1",
+                               "--only", "resident-read", "--build", BUILD, "--out", out], capture_output=True, text=True,
+                              timeout=100, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, encoding="utf-8") as file:
+            found = json.load(file)
+        self.assertGreater(found["summaries"]["resident-read mem:"]["median"], 0)
+        self.assertTrue(any(name.startswith("floor ") for name in found["series"]), "with the floor beside it")
         self.assert_nothing_runs()
 
 
