@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,6 +24,10 @@ struct LoadOptions {
   unsigned depth = 16;   // requests on the way, a connection
   std::uint64_t seed = 1;
 };
+
+// The options that every program with this load has: --skew, --requests, --set-percent, --depth. `options` is borrowed
+// until they are parsed.
+void offer_load(CLI::App& app, LoadOptions& options);
 
 std::string load_key(std::uint64_t number);
 // Fills `value`, of any size.

@@ -61,25 +61,10 @@ int main(int argc, char** argv) {
       .add_option("--value-bytes", load.value_bytes, "of an item")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.options()
-      .add_option("--skew", load.skew, "of Zipf's distribution of keys")
-      ->check(CLI::Range(0.01, 10.0))
-      ->capture_default_str();
-  app.options()
-      .add_option("--requests", load.requests, "of all connections together; 0: as many as keys")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
-      ->capture_default_str();
-  app.options()
-      .add_option("--set-percent", load.set_percent, "of the requests are sets, of what is there already")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
+  kv::offer_load(app.options(), load);
   app.options()
       .add_option("--connections", load.connections, "to memcached; 0: 16 for each thread")
       ->check(CLI::Range(0, 1000))
-      ->capture_default_str();
-  app.options()
-      .add_option("--depth", load.depth, "requests on the way, a connection")
-      ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   return app.run(argc, argv, [&](const apps::Settings& settings) { return work(app, settings, load, program); });
 }
