@@ -123,14 +123,15 @@ static void round_of_sequences(void) {
   for (unsigned i = 0; i < kLanes; ++i) record_digest(&g_lanes[i], "bytes at the end", digest_of_lane(&g_lanes[i]));
 }
 
-// Addresses for `kLanes` stretches on a 2 MiB border, between two gaps.
+// Addresses for `kLanes` stretches on a 2 MiB border, between two gaps. A page before and behind stays taken: a hole
+// at the end of a stretch would else be one with the gap, and the kernel might put something else there.
 static char* make_room(int kind) {
   const size_t gap = (size_t)64 << 20, bytes = (size_t)kLanes * kStride * kPage;
   char* all = mmap(NULL, bytes + 2 * gap, PROT_NONE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(all != MAP_FAILED);
   char* first = (char*)(((uintptr_t)all + gap + (2 << 20) - 1) & ~(uintptr_t)((2 << 20) - 1));
-  CHECK(munmap(all, (size_t)(first - all)) == 0);
-  CHECK(munmap(first + bytes, (size_t)(all + bytes + 2 * gap - first) - bytes) == 0);
+  CHECK(munmap(all, (size_t)(first - all) - kPage) == 0);
+  CHECK(munmap(first + bytes + kPage, (size_t)(all + bytes + 2 * gap - first) - bytes - kPage) == 0);
   return first;
 }
 
