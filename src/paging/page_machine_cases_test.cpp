@@ -472,6 +472,27 @@ TEST_F(ReadAheadMarker, AStreamThroughAllReadsWhatWasWritten) {
   EXPECT_EQ(machine->check_invariants(0), "");
 }
 
+// The child has no thread that would gather what is on its way, and the parent's memory is copied as it is.
+TEST(PageMachineCase, WhatHintsBeganToFetchIsThereBeforeTheProgramForks) {
+  MachineOptions options = fifo_options();
+  options.far_url = "sim:latency=20ms,inner=mem:";
+  PageMachine machine(options, 1);
+  machine.map(0, 8, kReadWrite);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.write(page);
+  machine.evict(8), machine.evict(8);
+  Hint hint{};
+  hint.address = machine.address_of(2);
+  hint.size = 1;
+  machine.begin_hint(hint);
+  ASSERT_TRUE(machine.core().pages[{2}].load().busy());
+  ASSERT_EQ(machine.pager().before_fork(), 0);
+  EXPECT_FALSE(machine.core().pages[{2}].load().busy());
+  machine.pager().after_fork_in_parent(false);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.read(page);
+  EXPECT_EQ(machine.failure(), "");
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
 // The two steps of the evictor by two threads: in between, a page is busy, and who wants it waits.
 TEST(PageMachineCase, APageThatIsTakenButNotSettledComesBackWhenItIs) {
   PageMachine machine(fifo_options(), 1);

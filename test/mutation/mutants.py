@@ -122,6 +122,8 @@ MUTANTS = [
      "core_.budget.add(run.count);", ""),
     ("I5", "a hint makes no room", "hints.cpp", "make_room(run.count, direct);", ""),
     ("", "a hint goes before its pages are there", "hints.cpp",
+     "while (fetcher != nullptr && fetcher->is_fetching(run))", "while (false)"),
+    ("I1", "a fork does not wait for what hints began to fetch", "hints.cpp",
      "while (fetcher != nullptr && fetcher->in_flight() != 0)", "while (false)"),
     ("I1", "the heap goes on while the program forks", "heap_calls.hpp", "if (!closed_.load()) return;", "return;"),
     ("I1", "a fork does not wait for the heap's calls", "heap_calls.hpp",
