@@ -28,16 +28,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
-from benchlib import disk
+from benchlib import decoys, disk
 
 ZRAM = "/dev/zram0"
 ZRAM_SETTINGS = "/sys/block/zram0"
 CGROUP = "/sys/fs/cgroup"
 PAGE_CLUSTER = "/proc/sys/vm/page-cluster"
-RESCUE_BYTES = 4 << 20  # what a program that the kernel would kill gets for a moment
 SWAP_FILE = "hinterland-swap-%d"  # in the folder that is asked for; %d is our process
 RECORD = "/run/hinterland-swap-baseline.json"
 PREFERRED_ALGORITHM = "lz4"  # the one that zmem: uses
@@ -89,6 +87,9 @@ class System:
     def remove_folder(self, path):
         os.rmdir(path)
 
+    def decoys(self, procs):
+        return decoys.Decoys(procs)
+
     def is_root(self):
         return os.geteuid() == 0
 
@@ -116,6 +117,7 @@ class Baseline:
     def __init__(self, system=None):
         self.system = system or System()
         self._standing = {}  # kind: what take_down() must know; in the order of setting up
+        self.kills_diverted = 0  # from the program to decoys, under the last memory_limit()
 
     # --- what there is ------------------------------------------------------------------------------------------
     def check(self, file_folder=None):
@@ -217,36 +219,12 @@ class Baseline:
                 self.system.write(f"{folder}/{'memory.limit_in_bytes' if version == 1 else 'memory.max'}", size_bytes)
             except OSError as error:
                 raise Unavailable(f"setting up a memory cgroup: {error}") from error
-            with self._rescued_from_oom(folder, size_bytes):
-                yield ["/bin/sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"]
-
-    @contextlib.contextmanager
-    def _rescued_from_oom(self, folder, size_bytes):
-        """Linux 6.18 kills programs that swap hard although there is swap left. Version 1 lets them wait instead; then
-        they get RESCUE_BYTES more, and lose them again. Version 2 has no such switch."""
-        control = f"{folder}/memory.oom_control"
-        if not self.system.exists(control):
-            yield
-            return
-        self.system.write(control, "1")
-        done = threading.Event()
-
-        def rescue():
-            while not done.wait(0.005):
-                with contextlib.suppress(OSError):
-                    if "under_oom 1" not in self.system.read(control):
-                        continue
-                    self.system.write(f"{folder}/memory.limit_in_bytes", size_bytes + RESCUE_BYTES)
-                    done.wait(0.02)
-                    self.system.write(f"{folder}/memory.limit_in_bytes", size_bytes)
-
-        watcher = threading.Thread(target=rescue, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+            self.kills_diverted = 0
+            with self.system.decoys(f"{folder}/cgroup.procs") as there:
+                try:
+                    yield ["/bin/sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"]
+                finally:
+                    self.kills_diverted = there.lost
 
     @contextlib.contextmanager
     def page_cluster(self, value):
@@ -395,6 +373,11 @@ def _at_exit():
     """The last resort: normally nothing stands here any more."""
     if _OURS._standing:
         _OURS.take_down_all()
+
+
+def kills_diverted():
+    """How often the kernel would have killed the program under the last limit, swap or no swap (decoys.py)."""
+    return _OURS.kills_diverted
 
 
 def pages_moved():

@@ -15,17 +15,26 @@ class Ablation:
         return Far(url, f"without {self.without}", self.options)
 
 
+def _part(name, words=None):
+    return Ablation(words or name.replace("-", " "), ("--without", name))
+
+
+FEEDBACK = _part("feedback")  # for Redis under open load, too
 ABLATIONS = (
-    Ablation("read-ahead", ("--read-ahead", "0")),
+    FEEDBACK,
+    _part("background-reclaim"),
+    _part("second-chance"),
+    _part("batching", "batched unmapping"),
+    _part("second-reclaimer", "a second reclaimer"),
+    _part("write-back-thread", "a write-back thread"),
+    _part("write-forecast"),
+    _part("read-ahead", "read-ahead"),
+    _part("moved-runs"),
     Ablation("long read-ahead", ("--read-ahead", "8")),
-    Ablation("second chance", ("--policy", "fifo")),
-    Ablation("pages moved away", ("--without", "move")),
-    Ablation("write protection", ("--without", "write-protect")),
-    Ablation("batched unmapping", ("--without", "vectored-discard")),
+    _part("move", "pages moved away"),
+    _part("write-protect", "write protection"),
     Ablation("waiting for pressure", ("--takeover", "start")),
 )
-# For Redis under open load. Until the command has such a switch, the result says that it was left out for that.
-FEEDBACK = Ablation("feedback", ("--reclaim-feedback", "off"))
 
 
 class Known:
@@ -38,4 +47,6 @@ class Known:
     def missing(self, ablation):
         """Why it cannot be tried, or None."""
         flags = [word for word in ablation.options if word.startswith("--")]
+        if "--without" in flags:
+            flags.append(ablation.options[-1])  # what it leaves out must be among those named there
         return next((f"this hinterland has no {flag}" for flag in flags if flag not in self._words), None)

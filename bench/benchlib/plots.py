@@ -4,8 +4,9 @@ of the runtime is worth, and the floor. Needs matplotlib."""
 import os
 
 from . import figures, results, tables
+from .latency import PERCENTILES
 
-ABLATED = ": without "  # in the name of a way (ablations.py)
+ABLATED = tables.ABLATED
 FITS = "-fits"
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; hatches tell them apart without any colour.
@@ -172,17 +173,16 @@ def draw_programs(pyplot, document, folder):
 
 def draw_ablation(pyplot, document, folder):
     """What each feature is worth: the time without it over the time with everything."""
-    chosen = [b for b in document["benchmarks"] if results.series_of(b, "mem:")
-              and any(ABLATED in s["way"] and s["values"] for s in b["series"]) and b.get("group") == "access"]
+    chosen = [(url, b) for url in tables.ablated_devices(document) for b in tables.ablated(document, url)]
     if not chosen:
         return []
-    columns = min(3, len(chosen))
+    columns = min(4, len(chosen))
     rows = -(-len(chosen) // columns)
     figure, grid = pyplot.subplots(rows, columns, figsize=(1.9 + 3.1 * columns, 0.7 + 2.3 * rows), squeeze=False,
                                    sharey=True)
-    names = list(dict.fromkeys(s["way"] for b in chosen for s in b["series"] if ABLATED in s["way"] and s["values"]))
-    for axes, benchmark in zip(grid.flat, chosen):
-        _ablated_bars(axes, benchmark, names)
+    names = tables.left_out(document)
+    for axes, (url, benchmark) in zip(grid.flat, chosen):
+        _ablated_bars(axes, benchmark, url, names)
     for axes in list(grid.flat)[len(chosen):]:
         axes.set_visible(False)
     for index, axes in enumerate(grid.flat):
@@ -192,10 +192,10 @@ def draw_ablation(pyplot, document, folder):
     return _save(pyplot, figure, folder, "ablation")
 
 
-def _ablated_bars(axes, benchmark, names):
-    whole = results.series_of(benchmark, "mem:")
+def _ablated_bars(axes, benchmark, url, names):
+    whole = results.series_of(benchmark, url)
     for position, name in enumerate(names):
-        series = results.series_of(benchmark, name)
+        series = results.series_of(benchmark, url + ABLATED[1:] + name)
         if not series:
             continue
         middle, least, most = (series[key] / whole["median"] for key in ("median", "min", "max"))
@@ -208,15 +208,14 @@ def _ablated_bars(axes, benchmark, names):
                       textcoords="offset points", fontsize=7)
     axes.axvspan(whole["min"] / whole["median"], whole["max"] / whole["median"], color="#dddddd", zorder=0)
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(names)), [name.partition(": ")[2] for name in names], fontsize=8)
+    axes.set_yticks(range(len(names)), [f"without {name}" for name in names], fontsize=8)
     axes.set_ylim(len(names) - 0.4, -0.6)
     low, high = axes.get_xlim()
     axes.set_xlim(low, high + 0.15 * (high - low))
-    axes.set_title(f"{benchmark['name']} ({tables.ns(whole['median'])} with all)", fontsize=9, loc="left")
+    axes.set_title(f"{benchmark['name']}, {url} ({tables.ns(whole['median'])} with all)", fontsize=9, loc="left")
 
 
-PERCENTILES = {"p50_ns": "50", "p90_ns": "90", "p99_ns": "99", "p999_ns": "99.9"}
-MARKERS = {"native": "o", "mem:": "s", "swap": "^"}
+MARKERS = {"native": "o", "mem:": "s", "zmem:": "v", "swap": "^"}
 
 
 def draw_open_load(pyplot, document, folder):

@@ -60,7 +60,7 @@ class Choice:
     devices: tuple
     swap_reasons: dict
     known: object = None  # ablations.Known
-    ablate: bool = False
+    ablate: tuple = ()   # devices over which each feature is left out in turn
 
 
 def _ways_of(benchmark, choice):
@@ -68,10 +68,11 @@ def _ways_of(benchmark, choice):
     yield ways.Native(), None
     for url in benchmark.devices or choice.devices:
         yield ways.Far(url), None
-    tried = ablations.ABLATIONS if choice.ablate and benchmark.ablated else ()
-    tried += (ablations.FEEDBACK,) if benchmark.group == "open-load" else ()
-    for ablation in tried:
-        yield ablation.way("mem:"), choice.known.missing(ablation)
+    for url in choice.ablate if benchmark.ablated else ():
+        for ablation in ablations.ABLATIONS:
+            yield ablation.way(url), choice.known.missing(ablation)
+    if benchmark.group == "open-load":
+        yield ablations.FEEDBACK.way("mem:"), choice.known.missing(ablations.FEEDBACK)
     for way in ways.SWAPS:
         if way.swap == benchmark.swap:
             yield way, choice.swap_reasons[way.swap]

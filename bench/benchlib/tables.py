@@ -1,6 +1,11 @@
 """A result as text: one block a benchmark, one line a way."""
 
+import statistics
+
 from . import results
+from .latency import PERCENTILES, fell_behind
+
+ABLATED = ": without "  # in the name of a way (ablations.py)
 
 
 def size(count):
@@ -52,6 +57,54 @@ def block(document, benchmark):
     if floor:
         yield _LINE("the floor", ns(floor), "", "", "", "", "").rstrip()
     yield ""
+
+
+def percentile_lines(benchmark):
+    """Of the latencies of GET: the median over the rounds of each percentile."""
+    if benchmark.get("group") != "open-load":
+        return
+    yield f"  {'percentile of GET':<29} " + " ".join(f"{name:>10}" for name in PERCENTILES.values())
+    for series in benchmark["series"]:
+        if not series["values"]:
+            continue
+        found = [statistics.median(sample["get"][key] for sample in series["samples"]) for key in PERCENTILES]
+        late = sum(map(fell_behind, series["samples"]))
+        note = f"  fell behind the rate in {late} of {len(series['samples'])} rounds" if late else ""
+        yield f"  {series['way']:<29} " + " ".join(f"{ns(value):>10}" for value in found) + note
+    yield ""
+
+
+def ablated_devices(document):
+    """Those over which features were left out in turn."""
+    return list(dict.fromkeys(series["way"].partition(ABLATED)[0] + ":" for benchmark in document["benchmarks"]
+                              for series in benchmark["series"] if ABLATED in series["way"] and series["values"]
+                              and benchmark.get("group") == "access"))
+
+
+def ablated(document, url):
+    """The benchmarks that were run over that device with and without features."""
+    return [benchmark for benchmark in document["benchmarks"] if benchmark.get("group") == "access"
+            and results.series_of(benchmark, url)
+            and any(series["way"].startswith(url + ABLATED[1:]) and series["values"] for series in benchmark["series"])]
+
+
+def left_out(document):
+    """The features, in their order."""
+    return list(dict.fromkeys(series["way"].partition(ABLATED)[2] for benchmark in document["benchmarks"]
+                              for series in benchmark["series"] if ABLATED in series["way"] and series["values"]
+                              and benchmark.get("group") == "access"))
+
+
+def ablation_lines(document):
+    """How many times as long each pattern takes without each feature: medians over the one with everything."""
+    for url in ablated_devices(document):
+        chosen = ablated(document, url)
+        yield f"  {url + ' times as long without':<29} " + " ".join(f"{b['name']:>16.16}" for b in chosen)
+        for name in left_out(document):
+            pairs = [(results.series_of(b, url + ABLATED[1:] + name), results.series_of(b, url)) for b in chosen]
+            ratios = [_ratio(one["median"], whole["median"]) if one else "-" for one, whole in pairs]
+            yield f"  {name:<29} " + " ".join(f"{ratio:>16}" for ratio in ratios)
+        yield ""
 
 
 def figure_lines(title, figures):
@@ -115,6 +168,8 @@ def text(document):
     lines = list(heading(document))
     for benchmark in document["benchmarks"]:
         lines.extend(block(document, benchmark))
+        lines.extend(percentile_lines(benchmark))
+    lines.extend(ablation_lines(document))
     lines.extend(figure_lines("the floor", document["floor"]))
     lines.extend(figure_lines("idle", document.get("idle", [])))
     lines.extend(target_lines(document.get("targets", [])))

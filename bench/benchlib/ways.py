@@ -82,7 +82,8 @@ class Swap(Way):
             first = swap_baseline.pages_moved()
             yield words
             last = swap_baseline.pages_moved()
-        figures.update(pages_in=last[0] - first[0], pages_out=last[1] - first[1])
+        figures.update(pages_in=last[0] - first[0], pages_out=last[1] - first[1],
+                       kills_diverted=swap_baseline.kills_diverted())
 
 
 SWAPS = tuple(Swap(cluster, kind) for kind in ("zram", "file") for cluster in (0, 3))

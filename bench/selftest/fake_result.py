@@ -55,7 +55,7 @@ def _sample(job, about, numbers):
     sample = {"value": value, "checksum": 1}
     if job.benchmark.group == "open-load":
         sample["get"] = {key: value * share for key, share in zip(plots.PERCENTILES, (0.05, 0.2, 1, 4))}
-        sample["rate_asked_per_second"] = 5000.0
+        sample["rate_asked_per_second"], sample["rate_answered_per_second"] = 5000.0, 4990.0
     return sample
 
 
@@ -68,7 +68,7 @@ class KnowsEverything:
 
 def fake_result(seed=7):
     numbers = random.Random(seed)
-    choice = runner.Choice(plan.DEVICES, {"zram": None, "file": None}, KnowsEverything(), True)
+    choice = runner.Choice(plan.DEVICES, {"zram": None, "file": None}, KnowsEverything(), ("mem:", "zmem:"))
     jobs = runner.jobs_of(plan.BENCHMARKS, (), choice)
     for job in jobs:
         about = ABOUT_NS.get(job.way.name, ABOUT_NS["mem:"]) * numbers.uniform(0.5, 1.6)

@@ -23,6 +23,21 @@ class FakeDisk:
         return self._free_bytes
 
 
+class FakeDecoys:
+    """Notes how it is used; the kernel has killed three."""
+    lost = 3
+
+    def __init__(self, procs, log):
+        self._procs, self._log = procs, log
+
+    def __enter__(self):
+        self._log.append(("decoys", self._procs))
+        return self
+
+    def __exit__(self, *_):
+        self._log.append(("no decoys", self._procs))
+
+
 class FakeSystem(swap.System):
     """version: of the memory cgroup, or None. fail: names of the tools and paths that do not work."""
 
@@ -34,7 +49,6 @@ class FakeSystem(swap.System):
             self.files[f"{swap.CGROUP}/memory/memory.limit_in_bytes"] = "9223372036854771712"
         elif version == 2:
             self.files[f"{swap.CGROUP}/cgroup.subtree_control"] = "cpu memory pids"
-        self.oom_control = None  # what memory.oom_control of version 1 says
         self.disk = FakeDisk()
         self.root, self.fail, self.killed, self.log, self.folders = True, set(), [], [], set()
 
@@ -44,6 +58,9 @@ class FakeSystem(swap.System):
 
     def is_root(self):
         return self.root
+
+    def decoys(self, procs):
+        return FakeDecoys(procs, self.log)
 
     def exists(self, path):
         return path in self.files or path in self.folders
@@ -77,8 +94,6 @@ class FakeSystem(swap.System):
         self._maybe_fail("mkdir")
         self.folders.add(path)
         self.files[f"{path}/cgroup.procs"] = ""
-        if self.oom_control is not None:
-            self.files[f"{path}/memory.oom_control"] = self.oom_control
 
     def remove_folder(self, path):
         self._maybe_fail("rmdir")

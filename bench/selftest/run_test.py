@@ -31,7 +31,7 @@ FAKE_ACCESS = """#!/bin/sh
 echo '{"ns_per_access": 250.5, "seconds": 0.5, "accesses": 8, "resident_anonymous_bytes": 4096, "checksum": '${sum:-7}'}'
 """
 FAKE_HELP = """#!/bin/sh
-[ "$1" = help ] && { echo "--read-ahead PAGES  --policy NAME, --take HOW --without FEATURE,..."; exit 0; }
+[ "$1" = help ] && { echo "--read-ahead PAGES  --policy NAME, --take HOW --without FEATURE,... read-ahead, batching."; exit 0; }
 exec FAKE "$@"
 """
 FAKE_FLOOR = """#!/bin/sh
@@ -42,6 +42,8 @@ RELEASE = "CMAKE_BUILD_TYPE:STRING=RelWithDebInfo\nCMAKE_CXX_FLAGS_RELWITHDEBINF
 
 
 class WithBuild(unittest.TestCase):
+    script = "run"
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -66,7 +68,7 @@ class WithBuild(unittest.TestCase):
             file.write("# a comment\n" + text)
 
     def start(self, *words, **environment):
-        return subprocess.Popen([os.path.join(BENCH, "run"), "--build", self.build, "--out", self.out, "--no-swap",
+        return subprocess.Popen([os.path.join(BENCH, self.script), "--build", self.build, "--out", self.out, "--no-swap",
                                  "--disk-folder", self.temporary, "--no-plots", "--size", "32M", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, "TMPDIR": self.temporary, **environment})
 
@@ -193,8 +195,28 @@ class Runs(WithBuild):
         self.assertEqual(code, 0, errors)
         by_way = {series["way"]: series for series in self.result()["benchmarks"][0]["series"]}
         self.assertEqual(by_way["mem: without read-ahead"]["values"], [250.5])
-        off = by_way["mem: without waiting for pressure"]
-        self.assertEqual((off["values"], off["skipped"]), ([], "this hinterland has no --takeover"))
+        for name, missing in (("waiting for pressure", "--takeover"), ("feedback", "feedback")):
+            off = by_way[f"mem: without {name}"]
+            self.assertEqual((off["values"], off["skipped"]), ([], f"this hinterland has no {missing}"))
+
+    def test_features_over_a_device_that_is_not_measured(self):
+        code, _, errors = self.bench("--only", "random-read", "--far", "mem:", "--ablate", "zmem:")
+        self.assertEqual(code, 2)
+        self.assertIn("--ablate zmem:: nothing to compare with", errors)
+
+    def test_the_script_for_all_features(self):
+        self.script = "ablation"
+        code, out, errors = self.bench("--busy-ok", "--repeat", "1")
+        self.assertEqual(code, 0, errors)
+        document = self.result()
+        self.assertEqual([b["name"] for b in document["benchmarks"]],
+                         ["random-read", "random-write", "sequential-read", "sequential-write"])
+        for benchmark in document["benchmarks"]:
+            values = {series["way"]: series["values"] for series in benchmark["series"]}
+            for way in ("mem:", "zmem:", "mem: without batched unmapping", "zmem: without read-ahead"):
+                self.assertEqual(values[way], [250.5])
+        self.assertRegex(out, r"zmem: times as long without +random-read")
+        self.assertRegex(out, r"batched unmapping +1\.00x")
 
     def test_a_program_that_never_paged_is_a_failure(self):
         self.program("../bin/hinterland", FAKE_HELP.replace("exec FAKE", f"""

@@ -2,9 +2,12 @@
 """swap_baseline against a machine of words: it refuses what it must not touch, and puts everything back."""
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -13,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 import swap_baseline as swap  # noqa: E402
-from benchlib import disk  # noqa: E402
+from benchlib import decoys, disk  # noqa: E402
 from fake_system import HEADER, FakeDisk, FakeSystem  # noqa: E402
 
 FOLDER = "/a disk"
@@ -198,6 +201,69 @@ class RealFolder(unittest.TestCase):
                 swap.System().make_file(path, 1 << 20)
 
 
+class RealDecoys(unittest.TestCase):
+    """In a cgroup without swap: what the kernel kills there first, and what is left in the end."""
+    LIMIT = 16 << 20
+    # Several that take together what there is not; each is far smaller than what a decoy is taken for.
+    HUNGRY = ("echo there; read line; for each in 1 2 3 4 5 6 7 8; do "
+              f"head -c {LIMIT // 2} /dev/zero | tail -c {LIMIT // 2} >/dev/null & done; wait")
+
+    def setUp(self):
+        self.baseline = swap.Baseline()
+        try:
+            self.baseline.cgroup_version()
+            # Alone, not by limited(): no swap is set up here.
+            self.limit = self.baseline.memory_limit(self.LIMIT)
+            self.words = self.limit.__enter__()
+        except (swap.Unavailable, PermissionError) as reason:
+            self.skipTest(f"no cgroup: {reason}")
+        self.addCleanup(self.limit.__exit__, None, None, None)
+        self.procs = self.words[2].partition("echo $$ >")[2].partition(" ")[0]
+
+    def members(self):
+        with open(self.procs, encoding="ascii") as file:
+            return {int(pid) for pid in file.read().split()}
+
+    def usage(self):
+        name = "memory.usage_in_bytes" if self.baseline.cgroup_version() == 1 else "memory.current"
+        with open(os.path.join(os.path.dirname(self.procs), name), encoding="ascii") as file:
+            return int(file.read())
+
+    def test_they_are_killed_first_and_cost_nothing(self):
+        before = self.members()
+        self.assertEqual(len(before), decoys.AT_ONCE)
+        self.assertLess(self.usage(), 1 << 20, "their memory must not be taken from the program")
+        with subprocess.Popen([*self.words, "/bin/sh", "-c", self.HUNGRY], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as program:
+            self.assertEqual(program.stdout.readline(), b"there\n")
+            self.assertEqual(self.members() - before, {program.pid}, "nobody was killed yet")
+            program.communicate(b"\n")
+        self.limit.__exit__(None, None, None)
+        self.assertGreaterEqual(self.baseline.kills_diverted, decoys.AT_ONCE)
+        self.assertFalse(os.path.exists(os.path.dirname(self.procs)))
+
+    def test_those_that_are_killed_are_replaced_but_not_for_ever(self):
+        killed = set()
+        with mock.patch.object(decoys, "LOST_MAX", 3 * decoys.AT_ONCE):
+            end = time.monotonic() + 20
+            while len(killed) < 3 * decoys.AT_ONCE and time.monotonic() < end:
+                for pid in self.members() - killed:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+                threading.Event().wait(0.002)
+            threading.Event().wait(0.1)
+            self.assertEqual(self.members(), set())
+        self.limit.__exit__(None, None, None)
+        self.assertEqual((self.baseline.kills_diverted, len(killed)), (3 * decoys.AT_ONCE, 3 * decoys.AT_ONCE))
+
+    def test_none_is_left(self):
+        there = self.members()
+        self.limit.__exit__(None, None, None)
+        for pid in there:
+            self.assertFalse(os.path.exists(f"/proc/{pid}"))
+        self.assertEqual(self.baseline.kills_diverted, 0)
+
+
 class SettingUp(WithFake):
     def test_version_1(self):
         folder = f"{swap.CGROUP}/memory/hinterland-{os.getpid()}"
@@ -211,21 +277,15 @@ class SettingUp(WithFake):
             self.assertIn(swap.RECORD, self.system.files)
         self.assert_as_before()
 
-    def test_a_program_that_the_kernel_would_kill_gets_more_for_a_moment(self):
-        self.system.oom_control = "oom_kill_disable 1\nunder_oom 1\n"
-        with mock.patch.object(self.system, "write", wraps=self.system.write) as written:
-            with self.baseline.memory_limit(50 << 20):
-                control = next(path for path in self.system.files if path.endswith("oom_control"))
-                self.assertEqual(self.system.files[control], "1")
-                self.system.files[control] = self.system.oom_control
-                limit = control.replace("oom_control", "limit_in_bytes")
-                more = mock.call(limit, (50 << 20) + swap.RESCUE_BYTES)
-                for _ in range(500):
-                    if more in written.mock_calls:
-                        break
-                    threading.Event().wait(0.01)
-        self.assertIn(more, written.mock_calls)
-        self.assertEqual([call for call in written.mock_calls if call.args[0] == limit][-1], mock.call(limit, 50 << 20))
+    def test_there_are_decoys_while_the_program_may_run(self):
+        for version in (1, 2):
+            self.use(FakeSystem(version))
+            with self.baseline.memory_limit(50 << 20) as words:
+                procs = next(path for path in self.system.files if path.endswith("/cgroup.procs"))
+                self.assertEqual(self.system.log[-1], ("decoys", procs))
+                self.assertIn(procs, words[2])
+            self.assertEqual(self.system.log[-1], ("no decoys", procs))
+            self.assertEqual(self.baseline.kills_diverted, 3)
 
     def test_version_2(self):
         self.use(FakeSystem(version=2))

@@ -1,6 +1,7 @@
 #include "base/settings.hpp"
 
 #include <cstdlib>
+#include <iterator>
 
 #include "base/options.hpp"
 
@@ -32,6 +33,19 @@ class Reader {
   Error error_;
 };
 
+// In the order of the choices of --without, behind the four features of the kernel.
+constexpr bool Parts::* kParts[] = {&Parts::feedback,       &Parts::background_reclaim, &Parts::second_chance,
+                                    &Parts::batching,       &Parts::second_reclaimer,   &Parts::write_back_thread,
+                                    &Parts::write_forecast, &Parts::read_ahead,         &Parts::moved_runs};
+constexpr unsigned kKernelFeatures = 4;
+
+Parts parts_without(std::uint64_t without) {
+  Parts parts;
+  for (unsigned i = 0; i < std::size(kParts); ++i)
+    if ((without >> (kKernelFeatures + i) & 1) != 0) parts.*kParts[i] = false;
+  return parts;
+}
+
 }  // namespace
 
 Result<Settings> settings_from_environment() {
@@ -53,6 +67,7 @@ Result<Settings> settings_from_environment() {
   settings.without_move = (without & 2) != 0;
   settings.without_poison = (without & 4) != 0;
   settings.without_vectored_discard = (without & 8) != 0;
+  settings.parts = parts_without(without);
   settings.verbosity = reader.number(OptionId::quiet) != 0 ? -1 : static_cast<int>(reader.number(OptionId::verbose));
   if (reader.failed()) return std::unexpected(reader.error());
   return settings;

@@ -52,6 +52,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.policy = *policy;
   options.on_managed = on_managed;
   options.take_by_move = settings->take != Settings::Take::protect;
+  options.parts = settings->parts;
   if (observer_of != nullptr) options.observer = observer_of(*settings);
   return Pager::start(options, kernel, std::move(*device));
 }

@@ -20,9 +20,15 @@ class Budget {
     limit_.store(pages, std::memory_order_relaxed);
     // Reclaim begins when less than 1/32 of the budget is free and stops at 1/16, but keeps between 16 and 4096
     // pages in hand: enough for the faults that come while the reclaimer wakes up, without wasting the budget.
-    start_.store(std::clamp<std::int64_t>(pages / 32, 16, 2048), std::memory_order_relaxed);
-    stop_.store(std::clamp<std::int64_t>(pages / 16, 32, 4096), std::memory_order_relaxed);
+    start_.store(keeps_in_hand_ ? std::clamp<std::int64_t>(pages / 32, 16, 2048) : 0, std::memory_order_relaxed);
+    stop_.store(keeps_in_hand_ ? std::clamp<std::int64_t>(pages / 16, 32, 4096) : 0, std::memory_order_relaxed);
   }
+  // Before any other thread is there: reclaim begins only when the limit is exceeded; no frame is kept.
+  void keep_nothing_in_hand() {
+    keeps_in_hand_ = false;
+    set_limit(bytes_of_pages(static_cast<std::size_t>(limit())));
+  }
+  void park_nothing() { parks_ = false; }
   std::int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   std::int64_t local() const { return local_.load(std::memory_order_relaxed); }
   std::int64_t free() const { return limit() - local(); }
@@ -39,7 +45,7 @@ class Budget {
   std::int64_t pages_until_stop() const { return stop_.load(std::memory_order_relaxed) - free(); }
   // Frames kept as a second chance.
   std::uint32_t park_target() const {
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / 16, 32, 16384));
+    return parks_ ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / 16, 32, 16384)) : 0;
   }
 
   // The reclaimer sleeps here.
@@ -63,6 +69,7 @@ class Budget {
   std::atomic<std::int64_t> limit_{0};
   std::atomic<std::int64_t> start_{0};
   std::atomic<std::int64_t> stop_{0};
+  bool keeps_in_hand_ = true, parks_ = true;
   std::atomic<std::uint32_t> wake_word_{0};
   std::atomic<bool> asleep_{false};
 };

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "base/parts.hpp"
 #include "base/stats.hpp"
 #include "far/device.hpp"
 #include "far/space.hpp"
@@ -27,6 +28,7 @@ namespace hinterland {
 class SecondChance {
  public:
   bool enabled = false;
+  bool adapts = true;  // else clean pages always get a frame, whatever becomes of them
   void note_parked() {
     if (parked_.fetch_add(1, std::memory_order_relaxed) < 4096) return;
     parked_.store(2048, std::memory_order_relaxed);
@@ -35,7 +37,7 @@ class SecondChance {
   void note_hit() { hits_.fetch_add(1, std::memory_order_relaxed); }
   // One in eight: a hit saves a fetch (3 us from RAM, tens from a network), a frame costs about 0.8 us (FACTS.md 2).
   bool pays() const {
-    return hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;
+    return !adapts || hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;
   }
 
  private:
@@ -48,17 +50,19 @@ class SecondChance {
 class FlushShare {
  public:
   void note(std::size_t flushes, std::size_t pages) {
-    if (pages == 0) return;
+    if (pages == 0 || fixed_) return;
     int share = static_cast<int>(std::min(flushes, pages) * kWhole / pages);
     int known = share_.load(std::memory_order_relaxed);
     share_.store(known + (share - known) / 8, std::memory_order_relaxed);
   }
   // More than one for four pages.
   bool high() const { return share_.load(std::memory_order_relaxed) > kWhole / 4; }
+  void stay_low() { fixed_ = true; }
 
  private:
   static constexpr int kWhole = 1024;
   std::atomic<int> share_{0};
+  bool fixed_ = false;
 };
 
 class Hints;
@@ -78,6 +82,7 @@ struct Core {
   Budget budget;
   PolicyHost policy;
   FaultObserver* observer = nullptr;  // of hinterland trace
+  Parts parts;                        // what is left out is false
   bool take_by_move = false;          // dirty pages are taken with MOVE; else they are protected and copied
   std::uint32_t borrow_from = 4;      // shorter runs are copied into fresh memory, which costs no more
   std::uint32_t read_ahead_pages_max = 0;

@@ -107,7 +107,7 @@ std::ptrdiff_t Evictor::take_round(std::size_t wanted, std::size_t* chosen) {
                                       [this](const Victim& victim) { return !wants_frame(victim); });
   std::size_t unmapped = static_cast<std::size_t>(middle - chosen_.begin());
   freed_aside_ = 0;
-  flushes_ = unmapped != 0 ? 1 : 0;
+  flushes_ = core_.parts.batching ? std::min<std::size_t>(unmapped, 1) : unmapped;
   auto freed = static_cast<std::ptrdiff_t>(drop_without_frame(Victims(chosen_.data(), unmapped)));
   take_into_frames(Victims(chosen_.data() + unmapped, *chosen - unmapped));
   core_.flush_share.note(flushes_, *chosen);
@@ -192,7 +192,8 @@ std::size_t Evictor::drop_without_frame(Victims victims) {
     }
     ranges[count_of_ranges++] = {reinterpret_cast<void*>(address), kPageSize};
   }
-  if (core_.kernel.discard(std::span(ranges.data(), count_of_ranges)) != 0) victims = discarded_one_by_one(victims);
+  if (!core_.parts.batching || core_.kernel.discard(std::span(ranges.data(), count_of_ranges)) != 0)
+    victims = discarded_one_by_one(victims);
   std::size_t clean = 0;
   for (const Victim& victim : victims) {
     if (!victim.word.dirty()) {
@@ -227,7 +228,7 @@ std::size_t Evictor::take_into_frames(Victims victims) {
   std::size_t at = 0;
   while (at < victims.size()) {
     std::size_t length = 1;
-    while (at + length < victims.size() &&
+    while (core_.parts.batching && at + length < victims.size() &&
            victims[at + length].page == victims[at].page + static_cast<std::uint32_t>(length))
       ++length;
     FrameRun frames = core_.frames.take(static_cast<std::uint32_t>(length));

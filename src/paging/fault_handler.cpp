@@ -235,7 +235,7 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
     if (word.has_far()) core_.release_far(word.far_page());
     // Wakes; but not when the mapping went away meanwhile, and then the thread must find that out.
     if (core_.kernel.write_protect(address, kPageSize, false) != 0) core_.kernel.wake(address, kPageSize);
-    core_.unlock(page, word.resident_dirty().with_often_written(true));
+    core_.unlock(page, word.resident_dirty().with_often_written(core_.forecast.learns()));
     core_.forecast.note_written(page);
     count(Counter::faults_write_protect);
     return;

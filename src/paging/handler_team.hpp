@@ -25,6 +25,7 @@ class HandlerTeam {
   // The next spare handler, without a thread. Not while the program forks.
   Result<FaultHandler*> add();
   Companions& companions() { return companions_; }
+  void leave_out_settler() { settler_.leave_out(); }  // before start()
 
   // Handler 0's thread. `wake_housekeeper`: as soon as one of the two calls below has something to do.
   Status start(void (*wake_housekeeper)());

@@ -318,7 +318,7 @@ bool Hints::expects_write(PageIndex page, PageWord word, const Wanted& wanted) {
 void Hints::clear_protection(PageIndex page, PageWord word) {
   if (word.has_far()) core_.release_far(word.far_page());
   core_.kernel.write_protect(core_.address_of(page), kPageSize, false);
-  core_.unlock(page, word.resident_dirty().with_often_written(true));
+  core_.unlock(page, word.resident_dirty().with_often_written(core_.forecast.learns()));
   core_.forecast.note_written(page);
   count(Counter::hint_protection_cleared);
 }

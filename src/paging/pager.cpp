@@ -69,6 +69,7 @@ Status Pager::Impl::create_parts() {
   core.observer = options.observer;
   core.budget.set_limit(options.budget_bytes);
   core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
+  leave_out(options.parts);
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
   set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
@@ -83,6 +84,23 @@ Status Pager::Impl::create_parts() {
   if (!space) return std::unexpected(space.error());
   core.space = std::move(*space);
   return {};
+}
+
+void Pager::Impl::leave_out(const Parts& without) {
+  core.parts = without;
+  if (!without.background_reclaim) core.budget.keep_nothing_in_hand();
+  if (!without.second_chance) {
+    core.second_chance.enabled = false;
+    core.budget.park_nothing();
+  }
+  if (!without.feedback) {
+    core.second_chance.adapts = false;
+    core.flush_share.stay_low();
+  }
+  if (!without.write_forecast) core.forecast.learn_nothing();
+  if (!without.write_back_thread) handlers.leave_out_settler();
+  if (!without.read_ahead) core.read_ahead_pages_max = 0;
+  if (!without.moved_runs) core.borrow_from = ~0u;
 }
 
 void Pager::Impl::show_inside() {

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/parts.hpp"
 #include "far/device.hpp"
 #include "hinterland/policy.h"
 #include "kernel/kernel.hpp"
@@ -27,6 +28,7 @@ struct PagerOptions {
   std::uint32_t read_ahead_pages_max = 64;  // 0: none
   const hl_policy_ops* policy = nullptr;
   bool take_by_move = true;  // dirty pages: take with MOVE if the kernel has it, else protect and copy
+  Parts parts;
   // Called once, by a thread of the runtime, when paging begins: freed memory should now be given back promptly.
   void (*on_managed)() = nullptr;
   FaultObserver* observer = nullptr;  // told of each fault; lives as long as the process

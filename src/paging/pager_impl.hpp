@@ -43,7 +43,8 @@ struct Pager::Impl {
 
   // --- pager.cpp
   Status create_parts();
-  void show_inside();             // to `hinterland core`
+  void leave_out(const Parts& without);  // what is false there; before the first thread starts
+  void show_inside();                    // to `hinterland core`
   Status create_paging_parts();   // everything but threads: tests of the page machine drive the parts themselves
   Status start_paging_threads();  // the parts, and threads for them
   Status start_housekeeper();

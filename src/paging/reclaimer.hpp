@@ -25,7 +25,7 @@ class Reclaimer {
   void run();
 
   // --- the housekeeper, under the pager's map lock: no fork meanwhile
-  bool wants_help() const { return !helper_tried_ && wants_help_.load(std::memory_order_relaxed); }
+  bool wants_help() const { return !helper_tried_ && may_have_help() && wants_help_.load(std::memory_order_relaxed); }
   void start_helper();
 
   // --- fork: the second thread's evictor, once there is one
@@ -33,6 +33,7 @@ class Reclaimer {
   void unlock_helper();
 
  private:
+  bool may_have_help() const { return core_.parts.second_reclaimer && core_.parts.feedback; }
   void reclaim_until_stop();
   void help();
   bool reclaim(Evictor& evictor, std::int64_t wanted);

@@ -20,6 +20,7 @@ namespace hinterland {
 class Settler {
  public:
   explicit Settler(Companions& companions) : companions_(companions) {}
+  void leave_out() { left_out_ = true; }  // there will be no thread; before it is asked for
 
   // --- handlers
   // True when the thread is there. When it is not, this asks for it.
@@ -29,7 +30,7 @@ class Settler {
 
   // --- the housekeeper, under the pager's map lock: no fork meanwhile
   void set_waker(void (*wake_housekeeper)()) { wake_housekeeper_ = wake_housekeeper; }
-  bool wants_start() const { return wanted_.load(std::memory_order_relaxed) && !tried_; }
+  bool wants_start() const { return wanted_.load(std::memory_order_relaxed) && !tried_ && !left_out_; }
   void start();
 
   // The thread's work. False: one of them was busy, and has something left. Waits for none of them: who is at work
@@ -44,6 +45,7 @@ class Settler {
   Companions& companions_;
   void (*wake_housekeeper_)() = nullptr;
   std::atomic<bool> wanted_{false};
+  bool left_out_ = false;
   bool tried_ = false;  // the housekeeper's
   std::atomic<bool> ready_{false};
   std::array<std::atomic<Evictor*>, Attendance::kHandlersMax> evictors_{};  // of handlers that called

@@ -43,6 +43,10 @@ class WriteForecast {
     return run.count >= kSampleEvery && runs_.fetch_add(1, std::memory_order_relaxed) % 2 == 0;
   }
 
+  // Whether a page that was written is to be remembered as such, in its word too.
+  bool learns() const { return learns_; }
+  void learn_nothing() { learns_ = false; }  // before any other thread is there
+
   // What became of a page that was mapped protected.
   void note_written(PageIndex page) { note(page, true); }
   void note_left_clean(PageIndex page) { note(page, false); }
@@ -54,6 +58,7 @@ class WriteForecast {
   std::atomic<std::uint8_t>& block(PageIndex page) { return blocks_[page.value / kBlockPages]; }
 
   void note(PageIndex page, bool written) {
+    if (!learns_) return;
     move(block(page), written, 4);
     move(program_, written, 16);
   }
@@ -68,6 +73,7 @@ class WriteForecast {
   std::atomic<std::uint8_t>* blocks_ = nullptr;
   std::atomic<std::uint8_t> program_{kUnknown};
   std::atomic<std::uint32_t> guesses_{0}, runs_{0};
+  bool learns_ = true;
 };
 
 }  // namespace hinterland

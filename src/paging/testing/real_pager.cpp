@@ -58,6 +58,7 @@ std::string run_body(const RealPagerOptions& options, const std::function<std::s
   pager_options.manage_at_once = true;
   pager_options.policy = &kSecondChancePolicy;
   pager_options.take_by_move = options.take_by_move;
+  pager_options.parts = options.parts;
   auto pager = Pager::start(pager_options, real_kernel(), std::move(*device));
   if (!pager) return pager.error().what();
   return body(**pager);

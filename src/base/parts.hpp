@@ -1,0 +1,21 @@
+// Parts of the runtime that `--without` can leave out, to measure what each is worth. All are there unless said
+// otherwise; nothing but speed depends on them.
+#pragma once
+
+namespace hinterland {
+
+struct Parts {
+  // Reclaim adapts: a second thread when one falls behind, second chances for clean pages while they are used, and
+  // scattered pages taken by the fault handler while they leave one by one.
+  bool feedback = true;
+  bool background_reclaim = true;  // else a fault that finds no room makes some
+  bool second_chance = true;       // else frames go back to the kernel as soon as they are written
+  bool batching = true;            // of pages unmapped or moved away; else one at a time
+  bool second_reclaimer = true;    // else one thread reclaims in the background
+  bool write_back_thread = true;   // else a fault handler writes back what it takes
+  bool write_forecast = true;      // else a page that a read brings in is always protected
+  bool read_ahead = true;          // of faults
+  bool moved_runs = true;          // runs of pages come in by MOVE; else by COPY
+};
+
+}  // namespace hinterland

@@ -1,0 +1,252 @@
+// Each part of the runtime that --without leaves out really is out, and nothing is lost without it.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <vector>
+
+#include "base/stats.hpp"
+#include "kernel/scheduling.hpp"
+#include "paging/testing/page_machine.hpp"
+#include "paging/testing/policies.hpp"
+#include "paging/testing/real_pager.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+
+std::uint64_t counted(Counter counter) { return stat_page()->counters[static_cast<std::size_t>(counter)].load(); }
+
+Parts without(bool Parts::* part) {
+  Parts parts;
+  if (part != nullptr) parts.*part = false;
+  return parts;
+}
+
+// --- over the fake kernel, step by step ---------------------------------------------------------------------------
+
+// How many pages the pager unmaps or moves at once.
+class Watched : public FakeKernel {
+ public:
+  using FakeKernel::FakeKernel;
+  std::size_t most_unmapped = 0, most_moved = 0;
+
+  int discard(std::span<const iovec> ranges) override {
+    std::size_t bytes = 0;
+    for (const iovec& range : ranges) bytes += range.iov_len;
+    most_unmapped = std::max(most_unmapped, bytes >> kPageShift);
+    return FakeKernel::discard(ranges);
+  }
+  std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override {
+    most_moved = std::max(most_moved, length >> kPageShift);
+    return FakeKernel::move(target, source, length);
+  }
+};
+
+class Machine {
+ public:
+  explicit Machine(bool Parts::* part) : kernel_(new Watched(FakeKernel::all_features())) {
+    MachineOptions options;
+    options.policy = &kSecondChancePolicy;
+    options.parts = without(part);
+    machine_ = std::make_unique<PageMachine>(options, 1, std::unique_ptr<FakeKernel>(kernel_));
+    machine_->map(0, kPages, kReadWrite);
+    for (std::uint32_t page = 0; page < kPages; ++page) machine_->write(page);
+  }
+  ~Machine() {
+    EXPECT_EQ(machine_->check_invariants(0), "");
+    EXPECT_EQ(machine_->failure(), "");
+  }
+
+  static constexpr std::uint32_t kPages = 64;
+  PageMachine* operator->() { return machine_.get(); }
+  Watched& kernel() { return *kernel_; }
+  PageState state(std::uint32_t page) { return machine_->core().pages[{page}].load().state(); }
+  std::uint32_t count_in(PageState state_wanted) {
+    std::uint32_t found = 0;
+    for (std::uint32_t page = 0; page < kPages; ++page) found += state(page) == state_wanted;
+    return found;
+  }
+  void evict_all() {
+    for (int round = 0; round < 100 && machine_->core().budget.local() > 0; ++round) machine_->evict(kPages);
+    ASSERT_EQ(machine_->core().budget.local(), 0);
+  }
+
+ private:
+  Watched* kernel_;  // the machine owns it
+  std::unique_ptr<PageMachine> machine_;
+};
+
+TEST(PartsTest, SecondChanceKeepsFramesOrNone) {
+  Machine with(nullptr), without(&Parts::second_chance);
+  with->evict(16);
+  without->evict(16);
+  EXPECT_GT(with.count_in(PageState::parked), 0u);
+  EXPECT_EQ(without.count_in(PageState::parked), 0u);
+  EXPECT_GE(without.count_in(PageState::far), 16u);
+}
+
+TEST(PartsTest, BatchingOrOnePageAtATime) {
+  for (bool dirty : {true, false}) {
+    Machine with(nullptr), without(&Parts::batching);
+    for (Machine* each : {&with, &without}) {
+      if (!dirty) {
+        each->evict_all();
+        for (std::uint32_t page = 0; page < 32; ++page) (*each)->read(page);
+      }
+      each->kernel().most_moved = each->kernel().most_unmapped = 0;
+      (*each)->core().second_chance.enabled = false;  // clean pages are unmapped
+      (*each)->core().budget.park_nothing();
+      for (int round = 0; round < 4; ++round) (*each)->evict(8);
+    }
+    EXPECT_GT(dirty ? with.kernel().most_moved : with.kernel().most_unmapped, 1u) << dirty;
+    EXPECT_EQ(without.kernel().most_moved, dirty ? 1u : 0u);
+    EXPECT_LE(without.kernel().most_unmapped, dirty ? 256u : 1u);  // of frames, of pages
+  }
+}
+
+TEST(PartsTest, FeedbackStopsSecondChancesThatDoNotPay) {
+  Machine with(nullptr), without(&Parts::feedback);
+  for (Machine* each : {&with, &without}) {
+    each->evict_all();
+    for (std::uint32_t page = 0; page < 16; ++page) (*each)->read(page);
+    (*each)->evict(8);
+  }
+  EXPECT_LE(with.count_in(PageState::parked), 2u);  // one in 16 is tried all the same
+  EXPECT_GE(without.count_in(PageState::parked), 8u);
+}
+
+TEST(PartsTest, FeedbackTellsTheHandlerToTakeScatteredPages) {
+  Machine with(nullptr), without(&Parts::feedback);
+  for (Machine* each : {&with, &without})
+    for (int i = 0; i < 32; ++i) (*each)->core().flush_share.note(200, 256);
+  EXPECT_TRUE(with->core().flush_share.high());
+  EXPECT_FALSE(without->core().flush_share.high());
+}
+
+std::uint64_t protection_faults_of_rewriting(Machine& machine) {
+  std::uint64_t before = counted(Counter::faults_write_protect);
+  for (int round = 0; round < 8; ++round) {
+    machine.evict_all();
+    for (std::uint32_t page = 0; page < 32; ++page) {
+      machine->read(page);
+      machine->write(page);
+    }
+  }
+  return counted(Counter::faults_write_protect) - before;
+}
+
+TEST(PartsTest, WriteForecastSavesProtectionFaults) {
+  Machine with(nullptr), without(&Parts::write_forecast);
+  EXPECT_LT(protection_faults_of_rewriting(with), 128u);
+  EXPECT_EQ(protection_faults_of_rewriting(without), 256u);
+}
+
+std::uint64_t pages_read_ahead(Machine& machine) {
+  std::uint64_t before = counted(Counter::pages_read_ahead);
+  machine.evict_all();
+  for (std::uint32_t page = 0; page < 32; ++page) machine->read(page);
+  return counted(Counter::pages_read_ahead) - before;
+}
+
+TEST(PartsTest, ReadAhead) {
+  Machine with(nullptr), without(&Parts::read_ahead);
+  EXPECT_GT(pages_read_ahead(with), 16u);
+  EXPECT_EQ(pages_read_ahead(without), 0u);
+}
+
+TEST(PartsTest, BackgroundReclaimKeepsRoomOrWaitsUntilThereIsNone) {
+  Machine with(nullptr), without(&Parts::background_reclaim);
+  for (Machine* each : {&with, &without}) {
+    Budget& budget = (*each)->core().budget;
+    budget.set_limit(bytes_of_pages(static_cast<std::size_t>(budget.local() + 4)));
+  }
+  EXPECT_TRUE(with->core().budget.should_start());
+  EXPECT_FALSE(without->core().budget.should_start());
+  without->core().budget.set_limit(bytes_of_pages(static_cast<std::size_t>(without->core().budget.local() - 1)));
+  EXPECT_TRUE(without->core().budget.should_start());  // I5
+}
+
+// --- with threads and the real kernel -----------------------------------------------------------------------------
+
+constexpr std::uint32_t kMany = 4096;  // pages: four times the budget
+
+bool has_thread(const std::string& wanted) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name == wanted) return true;
+  }
+  return false;
+}
+
+// Changes a word of each page, in order or at random, and looks at all of them.
+std::string change_and_compare(Pager& pager, bool scattered, std::uint32_t changes) {
+  std::intptr_t mapped = pager.map(bytes_of_pages(kMany), kPageSize, kReadWrite);
+  if (mapped < 0) return "cannot map";
+  auto* words = reinterpret_cast<std::uint64_t*>(mapped);
+  constexpr std::size_t kStep = kPageSize / sizeof *words;
+  std::vector<std::uint64_t> shadow(kMany);
+  std::mt19937_64 random(11);
+  for (std::uint32_t i = 0; i < changes; ++i) {
+    std::size_t page = scattered ? random() % kMany : i % kMany;
+    words[page * kStep + page % kStep] = ++shadow[page];
+  }
+  for (std::size_t page = 0; page < kMany; ++page)
+    if (words[page * kStep + page % kStep] != shadow[page]) return "page " + std::to_string(page) + " is wrong";
+  std::string wrong = audit(pager, true);
+  if (pager.unmap(static_cast<std::uintptr_t>(mapped), bytes_of_pages(kMany)) != 0) return "cannot unmap";
+  return wrong;
+}
+
+class RealPartsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  // Whether `seen` becomes true with everything there (on a busy machine not in the first rounds), and stays false
+  // without the part.
+  static void expect_seen(bool Parts::* part, bool scattered, const std::function<bool()>& seen,
+                          const char* url = "mem:") {
+    for (bool there : {true, false}) {
+      RealPagerOptions options;
+      options.far_url = url;
+      options.parts = without(there ? nullptr : part);
+      run_with_real_pager(options, 60, [&](Pager& pager) -> std::string {
+        for (int round = 0; round == 0 || (there && !seen() && round < 30); ++round)
+          if (std::string wrong = change_and_compare(pager, scattered, 3 * kMany); !wrong.empty()) return wrong;
+        return seen() == there ? "" : there ? "not seen with everything there" : "seen though it is left out";
+      });
+    }
+  }
+};
+
+TEST_F(RealPartsTest, BackgroundReclaim) {
+  // Without it the background only brings back a budget that was exceeded.
+  expect_seen(&Parts::background_reclaim, false, [] {
+    return counted(Counter::reclaim_background_pages) > counted(Counter::reclaim_direct_pages) / 20 + 32;
+  });
+}
+
+TEST_F(RealPartsTest, MovedRuns) {
+  expect_seen(&Parts::moved_runs, false, [] { return counted(Counter::pages_moved_in) != 0; });
+}
+
+TEST_F(RealPartsTest, SecondReclaimer) {
+  if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
+  auto helps = [] { return counted(Counter::reclaim_helps) != 0; };
+  expect_seen(&Parts::second_reclaimer, false, helps, "sim:latency=300us,inner=mem:");
+  expect_seen(&Parts::feedback, false, helps, "sim:latency=300us,inner=mem:");
+}
+
+TEST_F(RealPartsTest, WriteBackThread) {
+  if (!several_cpus_allowed() || !may_leave_idle_policy()) GTEST_SKIP() << "one CPU, or no CAP_SYS_NICE";
+  expect_seen(&Parts::write_back_thread, true, [] { return has_thread("hl-write-back"); });
+}
+
+}  // namespace
+}  // namespace hinterland::testing
