@@ -129,6 +129,10 @@ constexpr Option kTable[] = {
      "into "
      "a file of its own (app.10.trace). Its standard output is that of the first run.",
      "--sizes 10,25,50"},
+    {"hints", 0, choice, "HOW", "follow", "", 0, 0, "follow|note", kForTrace, nowhere, false,
+     "What becomes of the program's hints while it is traced: followed, or only noted, so that all that they name "
+     "comes as faults.",
+     "--hints note"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

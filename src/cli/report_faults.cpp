@@ -13,6 +13,7 @@
 #include "cli/command_line.hpp"
 #include "cli/compare_traces.hpp"
 #include "cli/figures.hpp"
+#include "cli/hint_report.hpp"
 #include "cli/output_file.hpp"
 #include "trace/exports.hpp"
 #include "trace/html_page.hpp"
@@ -248,11 +249,12 @@ int report(const CommandLine& line) {
     trace::Symbols names(*before);
     text = diff_text(trace::make_profile(*before, names, group), profile, top);
   } else if (line.number(OptionId::json) != 0) {
-    text = report_json(*file, profile, line.text(OptionId::by), top)
-               .dump(2, ' ', false, Json::error_handler_t::replace) +
-           "\n";
+    Json report = report_json(*file, profile, line.text(OptionId::by), top);
+    report["hints"] = hints_json(trace::make_hint_profile(*file, symbols), top);
+    text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   } else if (!to_stdout) {
-    text = head_text(*file, profile) + coverage_text(profile, line.text(OptionId::by)) + table_text(profile, top);
+    text = head_text(*file, profile) + coverage_text(profile, line.text(OptionId::by)) + table_text(profile, top) +
+           hints_text(trace::make_hint_profile(*file, symbols), top);
   }
   std::fputs(text.c_str(), stdout);
   return kSuccess;
