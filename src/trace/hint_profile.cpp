@@ -46,7 +46,7 @@ class HintTable {
 
  private:
   HintSite* site_of(std::uint64_t stack) {
-    if (stack == HintRecord::kNoStack) return nullptr;
+    if (stack == kNoStack) return nullptr;
     auto [known, fresh] = by_stack_.try_emplace(stack, nullptr);
     if (!fresh) return known->second;
     Place place = place_of(trace_.stacks[stack], symbols_);

@@ -23,6 +23,14 @@ std::string text_of(const char (&text)[N]) {
   return {text, strnlen(text, N)};
 }
 
+template <std::size_t N>
+std::uint64_t stack_of(const std::uint64_t (&callers)[N], TraceWriter& writer) {
+  Stack stack{{}, false};
+  for (std::uint64_t address : callers)
+    if (address != 0) stack.addresses.push_back(address);
+  return stack.addresses.empty() ? kNoStack : writer.stack(stack);
+}
+
 // Of several faults in a row on one page (missing, then protected) the first says why the thread came here.
 bool says_why(FaultKind kind) {
   return kind == FaultKind::first_touch || kind == FaultKind::read || kind == FaultKind::write ||
@@ -66,6 +74,7 @@ void Recording::take(bool sampled, std::uint64_t instruction_every) {
   ring_->header.looked_ns.store(now_ns(), std::memory_order_relaxed);
   faults_.take([&](const FaultEvent& event) { take_fault(event, sampled, instruction_every); });
   hints_.take([&](const HintEvent& event) { take_hint(event); });
+  allocations_.take([&](const AllocationEvent& event) { take_allocation(event); });
 }
 
 void Recording::take_fault(const FaultEvent& event, bool sampled, std::uint64_t instruction_every) {
@@ -86,7 +95,7 @@ void Recording::take_hint(const HintEvent& event) {
   HintRecord hint{.time_ns = since_start(event.time_ns),
                   .page = event.address >> kPageShift,
                   .thread_id = event.thread_id,
-                  .stack = HintRecord::kNoStack,
+                  .stack = kNoStack,
                   .pages = event.pages,
                   .read_ahead = event.read_ahead,
                   .far = event.far,
@@ -96,13 +105,22 @@ void Recording::take_hint(const HintEvent& event) {
                   .write = event.write != 0,
                   .sequential = event.sequential != 0,
                   .priority = static_cast<std::uint8_t>(event.priority & 15)};
-  Stack callers{{}, false};
-  for (std::uint64_t address : event.callers)
-    if (address != 0) callers.addresses.push_back(address);
-  if (!callers.addresses.empty()) hint.stack = writer_->stack(callers);
+  hint.stack = stack_of(event.callers, *writer_);
   writer_->hint(hint);
   ++summary_.hints;
   summary_.ended_ns = std::max(summary_.ended_ns, hint.time_ns);
+}
+
+void Recording::take_allocation(const AllocationEvent& event) {
+  if (event.kind > AllocationKind::range_ended) return;
+  writer_->allocation({.kind = event.kind,
+                       .time_ns = event.time_ns,
+                       .address = event.address,
+                       .bytes = event.bytes,
+                       .stands_for = event.stands_for,
+                       .made_ns = event.made_ns,
+                       .stack = stack_of(event.callers, *writer_)});
+  ++summary_.allocations;
 }
 
 const FaultEvent* Recording::fault_before(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns) {
@@ -173,6 +191,7 @@ void Recording::write(const KnownProcess& process, StackSource source, const Rec
   summary_.recorder_cpu_ns = figures.cpu_ns;
   summary_.complete = figures.complete ? 1 : 0;
   summary_.hints_lost = hints_.lost();
+  summary_.allocations_lost = allocations_.lost();
   summary_.hints_only_noted = figures.hints_only_noted ? 1 : 0;
   write_names(process);
   writer_->summary(summary_);

@@ -65,17 +65,20 @@ class Recording {
   void write(const KnownProcess& process, StackSource source, const RecorderFigures& figures, std::uint64_t now);
 
  private:
-  explicit Recording(RingFile* ring) : ring_(ring), faults_(ring->faults), hints_(ring->hints) {}
+  explicit Recording(RingFile* ring)
+      : ring_(ring), faults_(ring->faults), hints_(ring->hints), allocations_(ring->allocations) {}
   std::uint64_t since_start(std::uint64_t time_ns) const;
   FaultRecord record_of(const FaultEvent& event) const;
   void take_fault(const FaultEvent& event, bool sampled, std::uint64_t instruction_every);
   void take_hint(const HintEvent& event);
+  void take_allocation(const AllocationEvent& event);
   void describe(std::uint32_t parent_id, StackSource source);
   void write_names(const KnownProcess& process);
 
   RingFile* ring_;
   QueueReader<FaultEvent, 65536> faults_;
   QueueReader<HintEvent, 16384> hints_;
+  QueueReader<AllocationEvent, RingFile::kAllocationRoom> allocations_;
   std::unique_ptr<TraceWriter> writer_;
   Summary summary_;
   std::map<std::uint32_t, std::deque<FaultEvent>> recent_;  // by thread, to be joined with samples

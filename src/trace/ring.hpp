@@ -35,6 +35,29 @@ struct HintEvent {
 };
 static_assert(sizeof(HintEvent) == 96);
 
+enum class AllocationKind : std::uint8_t {
+  block = 0,        // by malloc and its kin
+  mapping = 1,      // by mmap and its kin
+  block_ended = 2,  // freed
+  range_ended = 3,  // unmapped: whatever was mapped there
+};
+
+// Allocations of so many bytes and more are all recorded, and of smaller ones a sample, one in so many bytes.
+inline constexpr std::uint64_t kAllocationInterval = 256 * kKiB;
+
+struct AllocationEvent {
+  static constexpr std::size_t kFrames = 8;
+  std::uint64_t time_ns;  // monotonic: before it was made, or given back
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t stands_for;        // bytes of such allocations, itself included
+  std::uint64_t made_ns;           // of one that ended: time_ns of the event that it ends
+  std::uint64_t callers[kFrames];  // as in HintEvent; 0 beyond the last
+  AllocationKind kind;
+  std::uint8_t reserved[7];
+};
+static_assert(sizeof(AllocationEvent) == 112);
+
 struct RingHeader {
   static constexpr std::uint64_t kMagic = 0x33474e4952544c48;  // "HLTRING3"
 
@@ -57,6 +80,9 @@ struct RingFile {
   alignas(kPageSize) SharedQueue<FaultEvent, 65536> faults;
   // 1.6 MiB; a hint that fetches takes longer than a fault record does.
   alignas(kPageSize) SharedQueue<HintEvent, 16384> hints;
+  // 3.8 MiB. As many as the process's table of what lives can hold, which is told when the ring is made.
+  static constexpr std::uint32_t kAllocationRoom = 32768;
+  alignas(kPageSize) SharedQueue<AllocationEvent, kAllocationRoom> allocations;
 };
 inline constexpr std::size_t kRingBytes = page_ceil(sizeof(RingFile));
 

@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/stats.hpp"
 #include "paging/pager.hpp"
+#include "trace/allocation_log.hpp"
 #include "trace/callers.hpp"
 #include "trace/ring.hpp"
 
@@ -40,13 +41,17 @@ class RingObserver final : public FaultObserver {
   void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind) override;
   void hint(const HintSeen& seen) override;
   bool hints_are_only_noted() const override { return only_notes_hints; }
-
- private:
   // This process's ring, if it has one that is still read.
   RingFile* ring();
+  bool is_over() const {
+    return process_.load(std::memory_order_acquire) == stat_page()->pid && ring_.load() == nullptr;
+  }
+  // A queue of the ring is full.
+  void note_full(RingFile* ring);
+
+ private:
   void open();
   void give_up(RingFile* ring);
-  void note_full(RingFile* ring);
   int create_file() const;
   void describe(RingFile& ring) const;
   static std::uint64_t instruction_of(std::uint32_t thread_id);
@@ -98,6 +103,7 @@ void RingObserver::open() {
   if (made != nullptr) describe(*made);
   ring_.store(made, std::memory_order_release);
   process_.store(mine, std::memory_order_release);
+  if (made != nullptr) allocation_log::tell_all(*made);  // behind: what is made meanwhile is told twice, not never
 }
 
 // Nobody reads any more. A thread may be about to write there: it writes into fresh memory of our own, and nobody
@@ -181,6 +187,12 @@ void RingObserver::hint(const HintSeen& seen) {
 constinit RingObserver g_observer;
 
 }  // namespace
+
+RingFile* current_ring() { return g_observer.ring(); }
+bool recording_is_over() { return g_observer.is_over(); }
+void put(RingFile& ring, const AllocationEvent& event) {
+  if (!ring.allocations.put(event)) g_observer.note_full(&ring);
+}
 
 FaultObserver* observer_from_environment(std::uint32_t read_ahead_pages, std::uint64_t local_bytes) {
   const char* directory = std::getenv(kDirectoryVariable);

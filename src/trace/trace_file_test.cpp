@@ -116,7 +116,7 @@ TEST_F(TraceFileTest, GivesBackHints) {
     return HintRecord{.time_ns = i * 100,
                       .page = 1000 - i,
                       .thread_id = i % 3,
-                      .stack = i % 8 == 0 ? writer->stack({{0x100 + i % 16}, false}) : HintRecord::kNoStack,
+                      .stack = i % 8 == 0 ? writer->stack({{0x100 + i % 16}, false}) : kNoStack,
                       .pages = i,
                       .read_ahead = static_cast<std::int64_t>(i) - 50,
                       .far = i % 5,
@@ -143,6 +143,38 @@ TEST_F(TraceFileTest, GivesBackHints) {
   std::uint64_t i = 0;
   file->for_each_hint([&](const HintRecord& read) { EXPECT_EQ(read, hint(i++)); });
   EXPECT_EQ(i, 100u);
+}
+
+TEST_F(TraceFileTest, GivesBackAllocations) {
+  Result<TraceWriter> writer = TraceWriter::create(path_, false);
+  ASSERT_TRUE(writer) << writer.error().what();
+  ProcessFacts facts;
+  facts.program = "allocating";
+  writer->process(facts);
+  auto record = [&](std::uint64_t i) {
+    AllocationRecord one{.kind = static_cast<AllocationKind>(i % 4),
+                         .time_ns = 1'000'000'000 + (i * 7919) % 1000,
+                         .address = (1ull << 46) + i % 13 * 100'000,
+                         .bytes = i * i,
+                         .stands_for = i * i + i % 3 * 262'144};
+    if (one.kind == AllocationKind::block_ended) one.made_ns = one.time_ns - i;
+    if (one.kind <= AllocationKind::mapping) one.stack = writer->stack({{0x100 + i % 16, 0x200}, false});
+    return one;
+  };
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    writer->allocation(record(i));
+    if (i % 70 == 0) {
+      ASSERT_EQ(writer->flush(), 0);
+    }
+  }
+  writer->summary({.allocations = 200, .allocations_lost = 5});
+  Result<TraceFile> file = TraceFile::open(path_);
+  ASSERT_TRUE(file) << file.error().what();
+  EXPECT_EQ(file->summary.allocations, 200u);
+  EXPECT_EQ(file->summary.allocations_lost, 5u);
+  std::uint64_t i = 0;
+  file->for_each_allocation([&](const AllocationRecord& read) { EXPECT_EQ(read, record(i++)); });
+  EXPECT_EQ(i, 200u);
 }
 
 // A file of version 1: no hints, and a shorter summary.

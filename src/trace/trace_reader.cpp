@@ -40,7 +40,8 @@ TraceFile::TraceFile(TraceFile&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       size_(other.size_),
       fault_blocks_(std::move(other.fault_blocks_)),
-      hint_blocks_(std::move(other.hint_blocks_)) {}
+      hint_blocks_(std::move(other.hint_blocks_)),
+      allocation_blocks_(std::move(other.allocation_blocks_)) {}
 
 TraceFile::~TraceFile() {
   if (data_ != nullptr) munmap(const_cast<std::uint8_t*>(data_), size_);
@@ -124,6 +125,8 @@ bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> byt
     fault_blocks_.push_back(bytes);
   } else if (kind == kHintBlock) {
     hint_blocks_.push_back(bytes);
+  } else if (kind == kAllocationBlock) {
+    allocation_blocks_.push_back(bytes);
   } else if (kind == kStackBlock) {
     return read_stacks(in);
   } else if (kind == kSampleBlock) {
@@ -133,8 +136,9 @@ bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> byt
                                  &summary.samples_lost, &summary.samples_unmatched, &summary.sample_cost_ns,
                                  &summary.recorder_cpu_ns, &summary.complete, &summary.samples_dropped})
       *value = in.number();
-    // From traces of before there were hints in them these are absent.
-    for (std::uint64_t* value : {&summary.hints, &summary.hints_lost, &summary.hints_only_noted})
+    // In files of version 1 these are absent.
+    for (std::uint64_t* value : {&summary.hints, &summary.hints_lost, &summary.hints_only_noted, &summary.allocations,
+                                 &summary.allocations_lost})
       *value = in.at_end() ? 0 : in.number();
     has_summary = true;
   }
@@ -208,8 +212,29 @@ void TraceFile::for_each_hint(const std::function<void(const HintRecord&)>& visi
       for (std::uint64_t* value :
            {&record.pages, &record.far, &record.far_ahead, &record.parked, &record.write_protect})
         *value = in.number();
-      bool known = record.stack == HintRecord::kNoStack || record.stack < stacks.size();
+      bool known = record.stack == kNoStack || record.stack < stacks.size();
       if (in.failed() || !known) break;
+      visit(record);
+    }
+  }
+}
+
+void TraceFile::for_each_allocation(const std::function<void(const AllocationRecord&)>& visit) const {
+  for (std::span<const std::uint8_t> block : allocation_blocks_) {
+    ByteReader in(block);
+    AllocationRecord record;
+    while (!in.at_end()) {
+      std::uint64_t kind = in.number();
+      record.kind = static_cast<AllocationKind>(kind);
+      record.time_ns = in.difference(record.time_ns);
+      record.address = in.difference(record.address);
+      record.bytes = in.number();
+      record.stands_for = in.difference(record.bytes);
+      record.made_ns = in.difference(record.time_ns);
+      if (record.kind != AllocationKind::block_ended) record.made_ns = 0;
+      record.stack = in.number() - 1;  // 0 becomes kNoStack
+      bool known = record.stack == kNoStack || record.stack < stacks.size();
+      if (in.failed() || !known || kind > static_cast<std::uint64_t>(AllocationKind::range_ended)) break;
       visit(record);
     }
   }
