@@ -104,8 +104,9 @@ constexpr Option kTable[] = {
      "--rate 0"},
     {"top", 0, integer, "COUNT", "20", "", 1, 1000000, "", kForReport | kForAdvise, nowhere, false,
      "How many places to list.", "--top 50"},
-    {"by", 0, choice, "WHAT", "line", "", 0, 0, "line|function|thread", kForReport, nowhere, false,
-     "What to add faults up by.", "--by function"},
+    {"by", 0, choice, "WHAT", "line", "", 0, 0, "line|function|thread|allocation", kForReport, nowhere, false,
+     "What to add faults up by: where the program faults, or where it allocated the memory that faults.",
+     "--by function"},
     {"folded", 0, path, "FILE|-", "", "none", 0, 0, "", kForReport, nowhere, false,
      "Write folded stacks, for flame graph tools.", "--folded faults.folded"},
     {"speedscope", 0, path, "FILE|-", "", "none", 0, 0, "", kForReport, nowhere, false,
@@ -132,6 +133,10 @@ constexpr Option kTable[] = {
      "into "
      "a file of its own (app.10.trace). Its standard output is that of the first run.",
      "--sizes 10,25,50"},
+    {"hints", 0, choice, "HOW", "follow", "", 0, 0, "follow|note", kForTrace, nowhere, false,
+     "What becomes of the program's hints while it is traced: followed, or only noted, so that all that they name "
+     "comes as faults.",
+     "--hints note"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -105,6 +105,7 @@ enum class OptionId : std::uint8_t {
   budget,
   slow_down,
   sizes,
+  hints,
   count
 };
 

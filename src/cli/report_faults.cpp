@@ -13,6 +13,7 @@
 #include "cli/command_line.hpp"
 #include "cli/compare_traces.hpp"
 #include "cli/figures.hpp"
+#include "cli/hint_report.hpp"
 #include "cli/output_file.hpp"
 #include "trace/exports.hpp"
 #include "trace/html_page.hpp"
@@ -42,7 +43,7 @@ std::string source_text(trace::StackSource source) {
 }
 
 // In the message: what the file is short of.
-void say_what_is_missing(const TraceFile& file, const Profile& profile) {
+void say_what_is_missing(const TraceFile& file, const Profile& profile, trace::GroupBy by) {
   if (file.damaged_bytes != 0)
     log::warning(
         "the trace ends in %llu bytes that are no complete record (the recorder was killed, or the disk full): "
@@ -53,6 +54,8 @@ void say_what_is_missing(const TraceFile& file, const Profile& profile) {
   if (file.summary.faults_lost != 0)
     log::warning("%llu faults are not in the trace: the recorder did not keep up",
                  static_cast<unsigned long long>(file.summary.faults_lost));
+  if (by == trace::GroupBy::allocation && file.summary.allocations == 0)
+    log::warning("no allocation is in the trace: it was recorded by an earlier version; trace the program again");
   for (const std::string& remark : profile.remarks) log::warning("%s", remark.c_str());
 }
 
@@ -97,6 +100,16 @@ std::string coverage_text(const Profile& profile, const std::string& what) {
     text += (share == kCovered[0] ? " " : ", ") + std::to_string(static_cast<int>(share * 100)) +
             " %: " + std::to_string(profile.sites_covering(share));
   return text + " (of " + std::to_string(profile.sites.size()) + ")\n";
+}
+
+// Of allocations: how much of the table is known, and how.
+std::string attribution_text(const TraceFile& file, const Profile& profile) {
+  std::string text = percent(profile.attributed) + " of the faults are on memory whose allocation is known: " +
+                     percent(profile.attributed_exactly) + " for sure, the rest by a sample of small allocations\n";
+  if (file.summary.allocations_lost != 0)
+    text += std::to_string(file.summary.allocations_lost) +
+            " allocations are not in the trace: too many of them live, or the recorder did not keep up\n";
+  return text;
 }
 
 // The library function that faults most often for this site.
@@ -176,6 +189,9 @@ Json report_json(const TraceFile& file, const Profile& profile, const std::strin
           {"recorder_cpu_s", static_cast<double>(file.summary.recorder_cpu_ns) / 1e9},
           {"complete", file.summary.complete != 0 && file.damaged_bytes == 0},
           {"by", by},
+          {"attributed_share", profile.attributed},
+          {"attributed_exactly_share", profile.attributed_exactly},
+          {"allocations_lost", file.summary.allocations_lost},
           {"places", profile.sites.size()},
           {"places_covering_percent", std::move(covering)},
           {"remarks", std::move(remarks)},
@@ -236,7 +252,7 @@ int report(const CommandLine& line) {
   trace::Symbols symbols(*file);
   auto group = static_cast<trace::GroupBy>(line.number(OptionId::by));
   Profile profile = trace::make_profile(*file, symbols, group);
-  say_what_is_missing(*file, profile);
+  say_what_is_missing(*file, profile, group);
   bool to_stdout = false;
   if (Status written = write_exports(line, *file, profile, symbols, &to_stdout); !written)
     return fail(kEnvironment, written.error());
@@ -248,11 +264,13 @@ int report(const CommandLine& line) {
     trace::Symbols names(*before);
     text = diff_text(trace::make_profile(*before, names, group), profile, top);
   } else if (line.number(OptionId::json) != 0) {
-    text = report_json(*file, profile, line.text(OptionId::by), top)
-               .dump(2, ' ', false, Json::error_handler_t::replace) +
-           "\n";
+    Json report = report_json(*file, profile, line.text(OptionId::by), top);
+    report["hints"] = hints_json(trace::make_hint_profile(*file, symbols), top);
+    text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   } else if (!to_stdout) {
-    text = head_text(*file, profile) + coverage_text(profile, line.text(OptionId::by)) + table_text(profile, top);
+    text = head_text(*file, profile) + coverage_text(profile, line.text(OptionId::by)) +
+           (group == trace::GroupBy::allocation ? attribution_text(*file, profile) : "") + table_text(profile, top) +
+           hints_text(trace::make_hint_profile(*file, symbols), top);
   }
   std::fputs(text.c_str(), stdout);
   return kSuccess;
@@ -266,13 +284,14 @@ int compare(const CommandLine& line) {
           Error::make(0, "report: --%s is for one trace, and %zu are named", option(alone).name, line.rest().size());
       return fail(kUsage, error.remedy("name one, or leave --%s out", option(alone).name));
     }
+  auto group = static_cast<trace::GroupBy>(line.number(OptionId::by));
   std::vector<ComparedTrace> traces;
   for (const std::string& path : line.rest()) {
     Result<TraceFile> file = TraceFile::open(path);
     if (!file) return fail(kEnvironment, file.error());
     trace::Symbols symbols(*file);
-    Profile profile = trace::make_profile(*file, symbols, static_cast<trace::GroupBy>(line.number(OptionId::by)));
-    say_what_is_missing(*file, profile);
+    Profile profile = trace::make_profile(*file, symbols, group);
+    say_what_is_missing(*file, profile, group);
     traces.push_back({path, file->process.local_bytes, std::move(profile)});
   }
   const std::string& what = line.text(OptionId::by);

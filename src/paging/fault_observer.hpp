@@ -1,5 +1,6 @@
-// Who is told of each fault that reaches the pager: a contract, implemented by the trace room. Null by default, and
-// then it costs the fault path one branch.
+// Who is told of each fault that reaches the pager, and of each hint that has something to do: a contract,
+// implemented by the trace room. Null by default, and then it costs the fault path, and a hint on a missing page, one
+// branch.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,29 @@ enum class FaultKind : std::uint8_t {
   lost = 7,           // cannot be had
 };
 
+// A hint that finds pages missing, as seen before it does anything about them: other threads may change that
+// meanwhile.
+struct HintSeen {
+  std::uintptr_t address = 0;
+  std::uint32_t pages = 0;          // that it names
+  std::int32_t read_ahead = 0;      // pages that it asks for besides; below zero: before them
+  std::uint32_t far = 0;            // of those named: far; ...
+  std::uint32_t parked = 0;         // ... unmapped, but not gone yet; ...
+  std::uint32_t write_protect = 0;  // ... there and clean, and the hint says that they will be written
+  std::uint32_t far_ahead = 0;      // of the read-ahead: far
+  bool write = false, sequential = false;
+  std::uint8_t priority = 0;
+};
+
 class FaultObserver {
  public:
   // Before the page is served, while its thread sleeps: on the fault path, so no allocation, no lock, no far memory.
-  // One call at a time.
+  // Several at a time.
   virtual void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind) = 0;
+  // On the thread that hints, several at a time, holding nothing.
+  virtual void hint(const HintSeen& /*seen*/) {}
+  // Hints are only told of, and not followed: what they would have spared comes as a fault.
+  virtual bool hints_are_only_noted() const { return false; }
 
  protected:
   ~FaultObserver() = default;

@@ -31,7 +31,6 @@ Status HandlerTeam::start(void (*wake_housekeeper)()) {
   wake_housekeeper_ = wake_housekeeper;
   settler_.set_waker(wake_housekeeper);
   bool one_is_enough = !core_.device->info().synchronous || !core_.kernel.features().look_for_faults;
-  if (core_.observer != nullptr) one_is_enough = true;  // it is told of one fault at a time
   attendance_.allow_spares(one_is_enough ? 0 : spares_for_cpus(), wake_housekeeper);
   first().placement().set_watchdog(wake_housekeeper);
   auto entry = [](void* self) -> void* {

@@ -33,7 +33,7 @@ void Hints::serve(const Hint& hint, Evictor& direct) {
   if (wanted.now.count == 0) return;
   listen();
   count(Counter::hint_calls);
-  if (all_there(wanted) || on_signal_stack()) return;
+  if (all_there(wanted) || on_signal_stack() || is_only_noted(hint, wanted)) return;
   Undisturbed undisturbed(Undisturbed::Signals::blocked_where_handled);
   Lane& lane = take_lane();
   undisturbed.make_sure();
@@ -48,7 +48,7 @@ bool Hints::begin(const Hint& hint, Evictor& direct) {
   if (wanted.now.count == 0) return false;
   listen();
   count(Counter::hint_calls);
-  if (all_there(wanted) || on_signal_stack()) return false;
+  if (all_there(wanted) || on_signal_stack() || is_only_noted(hint, wanted)) return false;
   Undisturbed undisturbed(Undisturbed::Signals::blocked_where_handled);
   Lane& lane = take_lane();
   undisturbed.make_sure();

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "preload/allocation_watch.hpp"
 #include "preload/far_heap.hpp"
 #include "preload/loader_range.hpp"
 #include "preload/local_heap.hpp"
@@ -53,7 +54,7 @@ void* or_out_of_memory(void* block) { return block != nullptr ? block : out_of_m
 void* allocate(std::size_t size, const void* caller) {
   switch (source_for(caller)) {
     case Source::far:
-      return far_heap::allocate(size);
+      return allocation_watch::allocate(size, [&] { return far_heap::allocate(size); });
     case Source::native:
       return __libc_malloc(size);
     case Source::local:
@@ -62,10 +63,16 @@ void* allocate(std::size_t size, const void* caller) {
   return or_out_of_memory(size > kSizeMax ? nullptr : local_heap::allocate(size));
 }
 
+void* allocate_far_zeroed(std::size_t count, std::size_t size) {
+  std::size_t bytes = 0;  // of what overflows nothing comes
+  if (__builtin_mul_overflow(count, size, &bytes)) bytes = 0;
+  return allocation_watch::allocate(bytes, [&] { return far_heap::allocate_zeroed(count, size); });
+}
+
 void* allocate_zeroed(std::size_t count, std::size_t size, const void* caller) {
   switch (source_for(caller)) {
     case Source::far:
-      return far_heap::allocate_zeroed(count, size);
+      return allocate_far_zeroed(count, size);
     case Source::native:
       return __libc_calloc(count, size);
     case Source::local:
@@ -80,7 +87,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t size, const void* call
   if (size > kSizeMax || alignment > kSizeMax) return out_of_memory();
   switch (source_for(caller)) {
     case Source::far:
-      return far_heap::allocate_aligned(alignment, size);
+      return allocation_watch::allocate(size, [&] { return far_heap::allocate_aligned(alignment, size); });
     case Source::native:
       return __libc_memalign(alignment, size);
     case Source::local:
@@ -108,8 +115,10 @@ void release_foreign(void* pointer) {
 
 void release(void* pointer) {
   if (pointer == nullptr) return;
-  if (is_far(pointer)) [[likely]]
+  if (is_far(pointer)) [[likely]] {
+    allocation_watch::release(pointer);
     return far_heap::release(pointer);
+  }
   if (local_heap::owns(pointer)) return local_heap::release(pointer);
   release_foreign(pointer);
 }
@@ -131,7 +140,7 @@ void* resize(void* pointer, std::size_t size, const void* caller) {
     return nullptr;
   }
   if (is_far(pointer)) [[likely]]
-    return far_heap::resize(pointer, size);
+    return allocation_watch::resize(pointer, size, [&] { return far_heap::resize(pointer, size); });
   if (local_heap::owns(pointer)) return resize_local(pointer, size, caller);
   // A foreign block stays with who made it.
   return mode() == Mode::far ? g_next_realloc.get()(pointer, size) : __libc_realloc(pointer, size);

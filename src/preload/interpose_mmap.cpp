@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "preload/allocation_watch.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -28,7 +29,27 @@ int as_status(int result) {
 
 void* map(void* address, std::size_t length, int protection, int flags, int descriptor, off_t offset) {
   if (!serves_program()) return as_pointer(raw::mmap(number(address), length, protection, flags, descriptor, offset));
-  return as_pointer(mappings::map(number(address), length, protection, flags, descriptor, offset));
+  std::uint64_t since_ns = allocation_watch::before_mapping();
+  std::intptr_t made = mappings::map(number(address), length, protection, flags, descriptor, offset);
+  if (!raw::failed(made)) allocation_watch::mapped(static_cast<std::uintptr_t>(made), length, since_ns);
+  return as_pointer(made);
+}
+
+int unmap(std::uintptr_t address, std::size_t length) {
+  std::uint64_t since_ns = allocation_watch::before_mapping();
+  int result = mappings::unmap(address, length);
+  if (result == 0) allocation_watch::unmapped(address, length, since_ns);
+  return result;
+}
+
+std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                    std::uintptr_t new_address) {
+  std::uint64_t since_ns = allocation_watch::before_mapping();
+  std::intptr_t moved = mappings::remap(address, old_length, new_length, flags, new_address);
+  if (raw::failed(moved)) return moved;
+  if ((flags & MREMAP_DONTUNMAP) == 0) allocation_watch::unmapped(address, old_length, since_ns);
+  allocation_watch::mapped(static_cast<std::uintptr_t>(moved), new_length, since_ns);
+  return moved;
 }
 
 }  // namespace
@@ -42,8 +63,7 @@ HL_INTERPOSED void* mmap64(void* address, std::size_t length, int protection, in
   return map(address, length, protection, flags, descriptor, offset);
 }
 HL_INTERPOSED int munmap(void* address, std::size_t length) noexcept {
-  return as_status(serves_program() ? mappings::unmap(number(address), length)
-                                    : raw::munmap(number(address), length));
+  return as_status(serves_program() ? unmap(number(address), length) : raw::munmap(number(address), length));
 }
 HL_INTERPOSED int mprotect(void* address, std::size_t length, int protection) noexcept {
   return as_status(serves_program() ? mappings::protect(number(address), length, protection)
@@ -72,7 +92,7 @@ HL_INTERPOSED void* mremap(void* address, std::size_t old_length, std::size_t ne
     va_end(arguments);
   }
   return as_pointer(serves_program()
-                        ? mappings::remap(number(address), old_length, new_length, flags, number(new_address))
+                        ? remap(number(address), old_length, new_length, flags, number(new_address))
                         : raw::mremap(number(address), old_length, new_length, flags, number(new_address)));
 }
 HL_INTERPOSED int mlock(const void* address, std::size_t length) noexcept {

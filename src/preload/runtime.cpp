@@ -7,14 +7,22 @@
 #include "hint/start.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
+#include "preload/allocation_watch.hpp"
 #include "preload/far_heap.hpp"
+#include "trace/allocation_log.hpp"
 #include "trace/ring_observer.hpp"
 
 namespace hinterland {
 namespace {
 
+constexpr allocation_watch::Observer kAllocations = {
+    trace::allocation_log::sampled, trace::allocation_log::made,   trace::allocation_log::taken_out,
+    trace::allocation_log::ended,   trace::allocation_log::mapped, trace::allocation_log::unmapped};
+
 FaultObserver* observer_of(const Settings& settings) {
-  return trace::observer_from_environment(settings.read_ahead_pages, settings.local_bytes);
+  FaultObserver* observer = trace::observer_from_environment(settings.read_ahead_pages, settings.local_bytes);
+  if (observer != nullptr && trace::allocation_log::begin()) allocation_watch::begin(kAllocations);
+  return observer;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/size.hpp"
 #include "policy/policies.hpp"
 #include "trace/exports.hpp"
+#include "trace/hint_profile.hpp"
 #include "trace/replay.hpp"
 
 namespace hinterland::trace {
@@ -98,6 +99,23 @@ Json source_around(const Site& site) {
   for (std::size_t number = 1; number <= line + kSourceLines && std::getline(file, text); ++number)
     if (number + kSourceLines >= line) lines.push_back({number, text.substr(0, 200)});
   return lines;
+}
+
+// Of the program's hints: what share of its misses they cover, and which lines they are.
+Json hints_json(const TraceFile& trace, Symbols& symbols) {
+  HintProfile profile = make_hint_profile(trace, symbols);
+  Json sites = Json::array();
+  for (std::size_t i = 0; i < std::min(profile.sites.size(), kSitesShown); ++i) {
+    const HintSite& site = profile.sites[i];
+    sites.push_back({{"name", site.place.name()},
+                     {"calls", site.calls},
+                     {"pages", site.pages},
+                     {"ahead", site.pages_ahead},
+                     {"source", source_around(site.place)},
+                     {"line", site.place.line}});
+  }
+  return {{"calls", profile.calls + profile.lost}, {"covered", profile.coverage()}, {"faults", profile.faults},
+          {"noted", profile.only_noted},           {"lost", profile.lost},          {"sites", std::move(sites)}};
 }
 
 std::string as_pattern(const std::string& text) {
@@ -250,6 +268,7 @@ std::string html_page(const TraceFile& trace, const Profile& profile, Symbols& s
                {"tree", tree.tree()},
                {"frames", tree.frames()},
                {"sites", sites_json(profile)},
+               {"hints", hints_json(trace, symbols)},
                {"map", map_json(trace)},
                {"again", distances_json(trace)},
                {"curve", curve_json(trace)}};

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "trace/allocation_profile.hpp"
+
 namespace hinterland::trace {
 
 const std::array<const char*, kFaultKinds> kFaultKindNames = {
@@ -172,6 +174,14 @@ void count_faults(const TraceFile& trace, Profile& profile) {
   });
 }
 
+void put_allocations(const TraceFile& trace, Symbols& symbols, Profile& profile) {
+  AllocationProfile allocations = make_allocation_profile(trace, symbols);
+  double all = std::max(static_cast<double>(profile.faults_all), 1.0);
+  profile.attributed_exactly = allocations.exact / all;
+  profile.attributed = profile.attributed_exactly + allocations.estimated / all;
+  profile.sites = std::move(allocations.sites);
+}
+
 }  // namespace
 
 Profile make_profile(const TraceFile& trace, Symbols& symbols, GroupBy group) {
@@ -203,6 +213,7 @@ Profile make_profile(const TraceFile& trace, Symbols& symbols, GroupBy group) {
   profile.sites = std::move(table.sites);
   std::stable_sort(profile.sites.begin(), profile.sites.end(),
                    [](const Site& a, const Site& b) { return a.all > b.all; });
+  if (group == GroupBy::allocation) put_allocations(trace, symbols, profile);
   for (const StackSample& sample : trace.samples) profile.sampled_faults += static_cast<double>(sample.weight);
   profile.remarks = symbols.remarks();
   if (!trace.samples.empty())

@@ -14,7 +14,7 @@ namespace hinterland::trace {
 inline constexpr std::size_t kFaultKinds = 8;
 extern const std::array<const char*, kFaultKinds> kFaultKindNames;  // "first touch", "read", ...
 
-enum class GroupBy : std::uint8_t { line, function, thread };
+enum class GroupBy : std::uint8_t { line, function, thread, allocation };
 
 // A place in the program (or a thread), with the faults that the samples there stand for.
 struct Site {
@@ -45,7 +45,9 @@ struct Profile {
   std::vector<Site> sites;    // most faults first
   std::vector<CallStack> stacks;
   std::vector<std::string> remarks;
-  double tracing_cost = 0;  // share of the time traced, estimated, 0..1
+  double attributed = 1,
+         attributed_exactly = 1;  // shares of the faults that the sites have; see allocation_profile.hpp
+  double tracing_cost = 0;        // share of the time traced, estimated, 0..1
 
   // How many sites, from the first, have that share of the faults.
   std::size_t sites_covering(double share) const;

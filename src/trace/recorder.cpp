@@ -1,8 +1,6 @@
 #include "trace/recorder.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <deque>
 
 #include "base/clock.hpp"
 #include "base/units.hpp"
@@ -21,8 +18,6 @@ namespace {
 
 constexpr int kCycleMs = 10;
 constexpr std::uint64_t kShareForNs = 20'000'000;
-constexpr std::uint64_t kFlushEveryNs = 250'000'000;  // what a killed recorder loses at most
-constexpr std::size_t kFlushBytes = 256 * 1024;
 constexpr std::size_t kUnwoundBetweenLooks = 128;       // about 1 ms
 constexpr std::size_t kPendingMax = 20'000;             // samples, of up to 16 KiB each
 constexpr std::uint64_t kJoinWithinNs = 2'000'000'000;  // a fault is served, or its sample stays without one
@@ -35,61 +30,6 @@ std::uint64_t thread_cpu_ns() {
 }
 
 }  // namespace
-
-// What the kernel's records tell of a process.
-struct Recorder::Process {
-  std::uint32_t parent_id = 0;
-  std::uint64_t exec_ns = 0;  // when it became the program that it runs
-  std::vector<Module> modules;
-  std::map<std::uint32_t, std::string> names;  // of threads
-  std::unique_ptr<Unwinder> unwinder = std::make_unique<Unwinder>();
-};
-
-// One ring, and the trace that it becomes.
-struct Recorder::Ring {
-  RingHeader* header = nullptr;
-  const RingRecord* records = nullptr;
-  std::uint64_t taken = 0;
-  std::unique_ptr<TraceWriter> writer;
-  Summary summary;
-  std::map<std::uint32_t, std::deque<RingRecord>> recent;  // by thread, to be joined with samples
-  std::map<std::uint32_t, std::string> names;              // of threads, as written
-  std::uint64_t flushed_ns = 0;
-  std::size_t modules = 0;  // of the process, written so far
-  bool described = false;
-  int error = 0;
-
-  Ring() = default;
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
-  ~Ring() {
-    if (header != nullptr) munmap(header, kRingBytes);
-  }
-  std::uint64_t since_start(std::uint64_t time_ns) const {
-    return time_ns > header->opened_ns ? time_ns - header->opened_ns : 0;
-  }
-  const RingRecord* fault_before(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns);
-};
-
-// The thread's last fault before `time_ns`, if it was on that page. Of several in a row on one page (missing, then
-// protected) the first says why the thread came here.
-const RingRecord* Recorder::Ring::fault_before(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns) {
-  auto found = recent.find(thread);
-  if (found == recent.end()) return nullptr;
-  std::deque<RingRecord>& faults = found->second;
-  auto after = std::partition_point(faults.begin(), faults.end(),
-                                    [&](const RingRecord& fault) { return fault.time_ns <= time_ns; });
-  const RingRecord* result = nullptr;
-  while (after != faults.begin()) {
-    --after;
-    if (after->address >> kPageShift != page) break;
-    result = &*after;
-    if (result->kind == FaultKind::first_touch || result->kind == FaultKind::read ||
-        result->kind == FaultKind::write || result->kind == FaultKind::refault)
-      break;
-  }
-  return result;
-}
 
 Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& options) {
   auto recorder = std::unique_ptr<Recorder>(new Recorder(options));
@@ -134,8 +74,11 @@ Recorder::~Recorder() {
 
 std::vector<std::pair<std::string, std::string>> Recorder::variables() const {
   bool sampled = sampling_error_.what()[0] == '\0';
-  return {{kDirectoryVariable, options_.directory},
-          {kInstructionVariable, std::to_string(sampled ? 0 : kInstructionEvery)}};
+  std::vector<std::pair<std::string, std::string>> all = {
+      {kDirectoryVariable, options_.directory},
+      {kInstructionVariable, std::to_string(sampled ? 0 : kInstructionEvery)}};
+  if (options_.only_note_hints) all.emplace_back(kNoteHintsVariable, "1");
+  return all;
 }
 
 Status Recorder::start(pid_t process) {
@@ -165,15 +108,16 @@ void Recorder::cycle(bool last) {
   set_kept_share(now);
   if (sampler_) sampler_->drain(pending_);
   look_for_rings();
-  for (auto& ring : rings_) take_faults(*ring);
+  take_rings();
   take_records(last ? ~std::uint64_t{0} : now);
-  for (auto& ring : rings_) {
-    for (auto& [thread, faults] : ring->recent)
-      while (!faults.empty() && faults.front().time_ns + kJoinWithinNs < now) faults.pop_front();
-    if (!last && ring->writer->buffered() < kFlushBytes && now - ring->flushed_ns < kFlushEveryNs) continue;
-    ring->flushed_ns = now;
-    write_summary(*ring, last);
+  for (auto& recording : recordings_) {
+    recording->forget_faults_before(now - kJoinWithinNs);
+    if (last || recording->is_due(now)) write(*recording, last, now);
   }
+}
+
+void Recorder::take_rings() {
+  for (auto& recording : recordings_) recording->take(sampler_ != nullptr, kInstructionEvery);
 }
 
 void Recorder::look_for_rings() {
@@ -187,60 +131,26 @@ void Recorder::look_for_rings() {
 }
 
 void Recorder::open_ring(const std::string& name) {
-  int file = open((options_.directory + "/" + name).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (file < 0) return;
-  struct stat status{};
-  void* memory = MAP_FAILED;
-  if (fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) >= kRingBytes)
-    memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
-  if (memory == MAP_FAILED) return;  // not ready yet: next time
-  auto ring = std::make_unique<Ring>();
-  ring->header = static_cast<RingHeader*>(memory);
-  ring->records = reinterpret_cast<const RingRecord*>(static_cast<const char*>(memory) + kRingRecordsAt);
-  // pairs with the release in the process
-  if (ring->header->magic.load(std::memory_order_acquire) != RingHeader::kMagic) return;
+  std::unique_ptr<Recording> recording = Recording::open(options_.directory + "/" + name);
+  if (!recording) return;  // not ready yet: next time
   known_names_[name] = true;
   if (first_) {
-    ring->writer = std::move(first_);
+    recording->write_to(std::move(first_));
   } else {
-    Result<TraceWriter> writer = TraceWriter::create(trace_path(*ring), options_.overwrite);
+    Result<TraceWriter> writer = TraceWriter::create(trace_path(*recording), options_.overwrite);
     if (!writer) return;
-    ring->writer = std::make_unique<TraceWriter>(std::move(*writer));
+    recording->write_to(std::make_unique<TraceWriter>(std::move(*writer)));
   }
-  if (!sampler_) read_mappings(*ring);  // at once: the process may end soon
-  rings_.push_back(std::move(ring));
+  if (!sampler_) read_mappings(recording->process_id());  // at once: the process may end soon
+  recordings_.push_back(std::move(recording));
 }
 
-std::string Recorder::trace_path(const Ring& ring) {
-  std::string base = options_.output + "." + std::to_string(ring.header->process_id), path = base;
-  for (int number = 1; std::any_of(rings_.begin(), rings_.end(), [&](auto& r) { return r->writer->path() == path; });
-       ++number)
+std::string Recorder::trace_path(const Recording& recording) {
+  std::string base = options_.output + "." + std::to_string(recording.process_id()), path = base;
+  auto taken = [&](const auto& other) { return other->path() == path; };
+  for (int number = 1; std::any_of(recordings_.begin(), recordings_.end(), taken); ++number)
     path = base + "." + std::to_string(number);
   return path;
-}
-
-void Recorder::take_faults(Ring& ring) {
-  std::uint64_t written = ring.header->written.load(std::memory_order_acquire);  // pairs with the process's release
-  if (written - ring.taken > RingHeader::kRecords) return;  // nonsense: somebody else wrote there
-  for (; ring.taken != written; ++ring.taken) take_fault(ring, ring.records[ring.taken % RingHeader::kRecords]);
-  ring.header->taken.store(ring.taken, std::memory_order_release);  // pairs with the process's look for room
-}
-
-void Recorder::take_fault(Ring& ring, const RingRecord& record) {
-  FaultRecord fault{ring.since_start(record.time_ns), record.address >> kPageShift, record.thread_id, record.kind,
-                    record.write != 0};
-  if (record.kind > FaultKind::lost) return;
-  ring.writer->fault(fault);
-  ++ring.summary.faults;
-  ring.summary.ended_ns = fault.time_ns;
-  if (sampler_) {
-    ring.recent[record.thread_id].push_back(record);
-  } else if (record.instruction != 0) {
-    Stack stack{{record.instruction}, false};
-    ring.writer->sample({fault, record.address, ring.writer->stack(stack), kInstructionEvery, 0});
-    ++ring.summary.samples;
-  }
 }
 
 void Recorder::take_records(std::uint64_t until_ns) {
@@ -256,7 +166,7 @@ void Recorder::take_records(std::uint64_t until_ns) {
     // Unwinding takes its time: meanwhile the kernel's buffers and the rings must not fill. What comes goes behind.
     if (at % kUnwoundBetweenLooks != 0 || pending_.size() - at > kPendingMax) continue;
     if (sampler_) sampler_->drain(pending_);
-    for (auto& ring : rings_) take_faults(*ring);
+    take_rings();
   }
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(end));
 }
@@ -271,8 +181,8 @@ void Recorder::take_record(PerfRecord& record) {
       return take_name(record);
     case PerfRecord::Kind::fork: {
       if (record.process_id == record.parent_id) return;  // a thread
-      Process& parent = process_of(record.parent_id);
-      Process& child = process_of(record.process_id);
+      KnownProcess& parent = process_of(record.parent_id);
+      KnownProcess& child = process_of(record.process_id);
       child.parent_id = record.parent_id;
       child.modules = parent.modules;
       child.names = {};
@@ -287,33 +197,25 @@ void Recorder::take_record(PerfRecord& record) {
   }
 }
 
-Recorder::Process& Recorder::process_of(std::uint32_t id) {
-  std::unique_ptr<Process>& process = processes_[id];
-  if (!process) process = std::make_unique<Process>();
+KnownProcess& Recorder::process_of(std::uint32_t id) {
+  std::unique_ptr<KnownProcess>& process = processes_[id];
+  if (!process) process = std::make_unique<KnownProcess>();
   return *process;
 }
 
 void Recorder::take_sample(PerfRecord& sample) {
   auto id = static_cast<std::int32_t>(sample.process_id);
-  for (auto ring = rings_.rbegin(); ring != rings_.rend(); ++ring) {
-    if ((*ring)->header->process_id != id || !(*ring)->writer) continue;
-    const RingRecord* fault = (*ring)->fault_before(sample.thread_id, sample.address >> kPageShift, sample.time_ns);
+  for (auto at = recordings_.rbegin(); at != recordings_.rend(); ++at) {
+    Recording& recording = **at;
+    if (recording.process_id() != id) continue;
+    const FaultEvent* fault = recording.fault_before(sample.thread_id, sample.address >> kPageShift, sample.time_ns);
     if (fault == nullptr || !sample.has_registers) continue;
     ++matched_;
     std::uint64_t weight = thinning_.faults_of_next(sample.weight);
-    if (weight == 0) {
-      ++(*ring)->summary.samples_dropped;
-      return;
-    }
-    Stack stack =
-        process_of(sample.process_id)
-            .unwinder->unwind(std::span<const std::uint64_t, kSampledRegisters>(sample.registers), sample.stack);
-    FaultRecord joined{(*ring)->since_start(fault->time_ns), fault->address >> kPageShift, fault->thread_id,
-                       fault->kind, fault->write != 0};
-    (*ring)->writer->sample(
-        {joined, sample.address, (*ring)->writer->stack(stack), weight, sample.time_ns - fault->time_ns});
-    ++(*ring)->summary.samples;
-    return;
+    if (weight == 0) return recording.drop_sample();
+    std::span<const std::uint64_t, kSampledRegisters> registers(sample.registers);
+    Stack stack = process_of(sample.process_id).unwinder->unwind(registers, sample.stack);
+    return recording.sample(*fault, sample.address, stack, weight, sample.time_ns - fault->time_ns);
   }
   ++samples_unmatched_;
 }
@@ -332,16 +234,16 @@ void Recorder::take_mapping(const PerfRecord& record) {
   if (record.text.empty() || record.text[0] != '/' || record.text.starts_with("//")) return;  // no file
   Module module{record.start, record.start + record.length, record.file_offset, record.build_id, record.text};
   if (module.build_id.empty()) module.build_id = build_id_of(module.path);
-  Process& process = process_of(record.process_id);
+  KnownProcess& process = process_of(record.process_id);
   process.modules.push_back(module);
   process.unwinder->add(module);
 }
 
 void Recorder::take_name(const PerfRecord& record) {
-  Process& process = process_of(record.process_id);
+  KnownProcess& process = process_of(record.process_id);
   if (record.by_exec) {  // another program from here on
-    for (auto& ring : rings_)
-      if (ring->header->process_id == static_cast<std::int32_t>(record.process_id)) write_modules(*ring);
+    for (auto& recording : recordings_)
+      if (recording->process_id() == static_cast<std::int32_t>(record.process_id)) recording->write_modules(process);
     process.modules.clear();
     process.unwinder = std::make_unique<Unwinder>();
     process.names.clear();
@@ -350,64 +252,35 @@ void Recorder::take_name(const PerfRecord& record) {
   process.names[record.thread_id] = record.text;
 }
 
-void Recorder::describe(Ring& ring) {
-  const RingHeader& header = *ring.header;
-  std::uint64_t age_s = (now_ns() - header.opened_ns) / 1'000'000'000;
-  StackSource source = sampler_ ? StackSource::kernel_unwound : StackSource::instruction_only;
-  auto text = [](const auto& chars) { return std::string(chars, strnlen(chars, sizeof chars)); };
-  ring.writer->process({text(header.program), text(header.far_url), text(header.policy),
-                        static_cast<std::uint64_t>(header.process_id),
-                        process_of(static_cast<std::uint32_t>(header.process_id)).parent_id, header.opened_ns,
-                        static_cast<std::uint64_t>(time(nullptr)) - age_s, header.local_bytes,
-                        header.read_ahead_pages, header.window_base, header.window_bytes, source});
-  ring.described = true;
-}
-
-// What the process has mapped since; not what a program has that it became later.
-void Recorder::write_modules(Ring& ring) {
-  const Process& process = process_of(static_cast<std::uint32_t>(ring.header->process_id));
-  if (process.exec_ns > ring.header->opened_ns) return;
-  for (; ring.modules < process.modules.size(); ++ring.modules) ring.writer->module(process.modules[ring.modules]);
-}
-
 // Where the kernel does not tell of mappings.
-void Recorder::read_mappings(Ring& ring) {
-  auto id = static_cast<std::uint32_t>(ring.header->process_id);
-  std::vector<Module>& known = process_of(id).modules;
-  for (Module& module : mapped_code(static_cast<pid_t>(id)))
+void Recorder::read_mappings(std::int32_t process) {
+  std::vector<Module>& known = process_of(static_cast<std::uint32_t>(process)).modules;
+  for (Module& module : mapped_code(process))
     if (std::none_of(known.begin(), known.end(),
                      [&](const Module& old) { return old.start == module.start && old.path == module.path; }))
       known.push_back(std::move(module));
 }
 
-void Recorder::write_summary(Ring& ring, bool last) {
-  if (!ring.described) describe(ring);
-  if (!sampler_) read_mappings(ring);
-  write_modules(ring);
-  Summary& summary = ring.summary;
-  // What cannot be told apart by process is shared: stated in every trace.
-  summary.faults_lost = ring.header->lost.load(std::memory_order_relaxed);
-  summary.samples_lost = samples_lost_;
-  summary.samples_unmatched = samples_unmatched_;
-  summary.sample_cost_ns = sample_cost_ns_;
-  summary.recorder_cpu_ns = thread_cpu_ns();
-  summary.complete = last ? 1 : 0;
-  for (auto& [thread, name] : process_of(static_cast<std::uint32_t>(ring.header->process_id)).names) {
-    std::string& written = ring.names[thread];
-    if (written == name) continue;
-    ring.writer->thread_name(thread, name);
-    written = name;
-  }
-  ring.writer->summary(summary);
-  ring.error = ring.writer->flush();
+void Recorder::write(Recording& recording, bool last, std::uint64_t now) {
+  if (!sampler_) read_mappings(recording.process_id());
+  StackSource source = sampler_ ? StackSource::kernel_unwound : StackSource::instruction_only;
+  recording.write(process_of(static_cast<std::uint32_t>(recording.process_id())), source,
+                  {.samples_lost = samples_lost_,
+                   .samples_unmatched = samples_unmatched_,
+                   .sample_cost_ns = sample_cost_ns_,
+                   .cpu_ns = thread_cpu_ns(),
+                   .hints_only_noted = options_.only_note_hints,
+                   .complete = last},
+                  now);
 }
 
 std::vector<RecordedTrace> Recorder::finish() {
   stop_.store(true);
   if (thread_.joinable()) thread_.join();
   std::vector<RecordedTrace> traces;
-  for (auto& ring : rings_) traces.push_back({ring->writer->path(), ring->summary, ring->error});
-  rings_.clear();
+  for (auto& recording : recordings_)
+    traces.push_back({recording->path(), recording->summary(), recording->write_error()});
+  recordings_.clear();
   return traces;
 }
 

@@ -16,10 +16,9 @@
 
 #include "base/error.hpp"
 #include "trace/perf_sampler.hpp"
-#include "trace/ring.hpp"
+#include "trace/recording.hpp"
 #include "trace/thinning.hpp"
 #include "trace/trace_file.hpp"
-#include "trace/unwinder.hpp"
 
 namespace hinterland::trace {
 
@@ -28,6 +27,7 @@ struct RecorderOptions {
   std::string output;  // the first process's trace; others get NAME.PID, and NAME.PID.N for further programs of one
   bool overwrite = false;
   std::uint64_t rate = 1000;  // stacks a second; 0: with every fault
+  bool only_note_hints = false;
   PerfSampler::Options sampling;
 };
 
@@ -56,28 +56,23 @@ class Recorder {
   bool user_only() const { return user_only_; }
 
  private:
-  struct Process;
-  struct Ring;
   explicit Recorder(const RecorderOptions& options);
 
   void run();
   void cycle(bool last);
   void look_for_rings();
   void open_ring(const std::string& name);
-  std::string trace_path(const Ring& ring);
-  void take_faults(Ring& ring);
-  void take_fault(Ring& ring, const RingRecord& record);
+  std::string trace_path(const Recording& recording);
+  void take_rings();
   void take_records(std::uint64_t until_ns);
   void take_record(PerfRecord& record);
   void take_sample(PerfRecord& sample);
   void take_mapping(const PerfRecord& record);
   void take_name(const PerfRecord& record);
-  Process& process_of(std::uint32_t id);
-  void describe(Ring& ring);
-  void write_modules(Ring& ring);
-  void read_mappings(Ring& ring);
+  KnownProcess& process_of(std::uint32_t id);
+  void read_mappings(std::int32_t process);
   void set_kept_share(std::uint64_t now);
-  void write_summary(Ring& ring, bool last);
+  void write(Recording& recording, bool last, std::uint64_t now);
 
   RecorderOptions options_;
   Error sampling_error_;
@@ -86,8 +81,8 @@ class Recorder {
   std::unique_ptr<PerfSampler> sampler_;
   std::unique_ptr<TraceWriter> first_;  // made in create(), taken by the first ring
   std::vector<PerfRecord> pending_;
-  std::map<std::uint32_t, std::unique_ptr<Process>> processes_;
-  std::vector<std::unique_ptr<Ring>> rings_;
+  std::map<std::uint32_t, std::unique_ptr<KnownProcess>> processes_;
+  std::vector<std::unique_ptr<Recording>> recordings_;
   std::map<std::string, bool> known_names_;
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
   Thinning thinning_;                          // of the samples that belong to faults

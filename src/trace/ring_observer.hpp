@@ -13,4 +13,13 @@ namespace hinterland::trace {
 // that it saw nothing of the process. Not thread-safe: call before other threads run.
 FaultObserver* observer_from_environment(std::uint32_t read_ahead_pages, std::uint64_t local_bytes);
 
+// --- for allocation_log.cpp, any thread
+struct RingFile;
+struct AllocationEvent;
+// This process's ring; nullptr when it has none yet, or any more.
+RingFile* current_ring();
+// Nobody will read what this process has to tell, now or later.
+bool recording_is_over();
+void put(RingFile& ring, const AllocationEvent& event);
+
 }  // namespace hinterland::trace

@@ -34,6 +34,8 @@ bool is_library_module(const std::string& path) {
 }
 
 bool is_library_source(const std::string& path) {
+  // A hint belongs to the line that has it, wherever the header lies.
+  if (path.ends_with("/hinterland/hint.h") || path.ends_with("/hinterland/hint.hpp")) return true;
   return starts_with_any(path, {"/usr/include/", "/usr/lib/", "./nptl", "./malloc", "./string", "../sysdeps"});
 }
 

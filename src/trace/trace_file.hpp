@@ -14,10 +14,12 @@
 #include "base/error.hpp"
 #include "paging/fault_observer.hpp"
 #include "trace/bytes.hpp"
+#include "trace/ring.hpp"
 
 namespace hinterland::trace {
 
-inline constexpr std::uint32_t kTraceVersion = 1;
+// 2: hints and allocations. Files of version 1 are read: they have none.
+inline constexpr std::uint32_t kTraceVersion = 2;
 
 // How stacks were had.
 enum class StackSource : std::uint8_t {
@@ -65,6 +67,33 @@ struct Stack {
   bool whole = true;  // false: cut off before the thread's first function
 };
 
+inline constexpr std::uint64_t kNoStack = UINT64_MAX;
+
+// A hint that found pages missing.
+struct HintRecord {
+  std::uint64_t time_ns = 0;  // since started_ns
+  std::uint64_t page = 0;     // of its address
+  std::uint64_t thread_id = 0;
+  std::uint64_t stack = kNoStack;  // index into the trace's stacks; of one in kHintCallersEvery
+  std::uint64_t pages = 0;         // as HintSeen says
+  std::int64_t read_ahead = 0;
+  std::uint64_t far = 0, far_ahead = 0, parked = 0, write_protect = 0;
+  bool write = false, sequential = false;
+  std::uint8_t priority = 0;
+  bool operator==(const HintRecord&) const = default;
+};
+
+// That memory was allocated, or given back: see AllocationEvent. Its kinds are those of ring.hpp.
+struct AllocationRecord {
+  AllocationKind kind = AllocationKind::block;
+  std::uint64_t time_ns = 0;  // monotonic, not since started_ns: what lives may be older
+  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t stands_for = 0;
+  std::uint64_t made_ns = 0;  // of a block that ended
+  std::uint64_t stack = kNoStack;
+  bool operator==(const AllocationRecord&) const = default;
+};
+
 // Written every now and then, and at the end; the last one counts.
 struct Summary {
   std::uint64_t ended_ns = 0;           // since started_ns, of the last record
@@ -77,6 +106,11 @@ struct Summary {
   std::uint64_t recorder_cpu_ns = 0;    // on other threads than the program's
   std::uint64_t complete = 0;           // 1: the program ended and the recorder saw all of it
   std::uint64_t samples_dropped = 0;    // of faults recorded here, but more than the rate asked for
+  std::uint64_t hints = 0;              // recorded here
+  std::uint64_t hints_lost = 0;         // found their ring full
+  std::uint64_t hints_only_noted = 0;   // 1: they were not followed
+  std::uint64_t allocations = 0;        // records of theirs
+  std::uint64_t allocations_lost = 0;   // found no room
 };
 
 // Appends. Each call buffers; flush() makes blocks of what is there. After a failed write everything is dropped.
@@ -93,12 +127,14 @@ class TraceWriter {
   void thread_name(std::uint64_t thread_id, const std::string& name);
   void fault(const FaultRecord& record);
   void sample(const StackSample& sample);
+  void hint(const HintRecord& record);
+  void allocation(const AllocationRecord& record);
   std::uint64_t stack(const Stack& stack);  // its index: the same for equal stacks
   void summary(const Summary& summary);
   // 0, or the errno of the write that failed, once and for all.
   int flush();
   const std::string& path() const { return path_; }
-  std::size_t buffered() const { return faults_.size() + samples_.size(); }
+  std::size_t buffered() const { return faults_.size() + samples_.size() + hints_.size() + allocations_.size(); }
 
  private:
   TraceWriter() = default;
@@ -108,13 +144,15 @@ class TraceWriter {
   std::string path_;
   int file_ = -1;
   int error_ = 0;
-  ByteWriter faults_, samples_, stacks_;
+  ByteWriter faults_, samples_, stacks_, hints_, allocations_;
   FaultRecord last_fault_;
   StackSample last_sample_;
+  HintRecord last_hint_;
+  AllocationRecord last_allocation_;
   std::map<std::vector<std::uint64_t>, std::uint64_t> known_stacks_;  // with `whole` as their last word
 };
 
-// Everything but the faults, which may be many: see for_each_fault().
+// Everything but faults, hints and allocations, which may be many: see for_each_fault().
 class TraceFile {
  public:
   static Result<TraceFile> open(const std::string& path);
@@ -132,6 +170,8 @@ class TraceFile {
   std::uint64_t damaged_bytes = 0;  // at the end: not a complete block (the recorder was killed, the disk was full)
 
   void for_each_fault(const std::function<void(const FaultRecord&)>& visit) const;
+  void for_each_hint(const std::function<void(const HintRecord&)>& visit) const;
+  void for_each_allocation(const std::function<void(const AllocationRecord&)>& visit) const;
 
  private:
   TraceFile() = default;
@@ -142,7 +182,7 @@ class TraceFile {
 
   const std::uint8_t* data_ = nullptr;  // mapped
   std::size_t size_ = 0;
-  std::vector<std::span<const std::uint8_t>> fault_blocks_;
+  std::vector<std::span<const std::uint8_t>> fault_blocks_, hint_blocks_, allocation_blocks_;
 };
 
 }  // namespace hinterland::trace

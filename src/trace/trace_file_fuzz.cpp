@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "base/testing/fuzz_input.hpp"
+#include "trace/hint_profile.hpp"
 #include "trace/profile.hpp"
 #include "trace/trace_file.hpp"
 #include "trace/trace_format.hpp"
@@ -36,5 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   trace->modules.clear();  // no files of this machine
   trace::Symbols symbols(*trace);
   trace::make_profile(*trace, symbols, trace::GroupBy::line);
+  trace::make_profile(*trace, symbols, trace::GroupBy::allocation);
+  trace::make_hint_profile(*trace, symbols);
   return 0;
 }

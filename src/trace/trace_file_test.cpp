@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/units.hpp"
+#include "trace/trace_format.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -105,6 +106,105 @@ TEST_F(TraceFileTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(file->damaged_bytes, 0u);
 }
 
+TEST_F(TraceFileTest, GivesBackHints) {
+  Result<TraceWriter> writer = TraceWriter::create(path_, false);
+  ASSERT_TRUE(writer) << writer.error().what();
+  ProcessFacts facts;
+  facts.program = "hinted";
+  writer->process(facts);
+  auto hint = [&](std::uint64_t i) {
+    return HintRecord{.time_ns = i * 100,
+                      .page = 1000 - i,
+                      .thread_id = i % 3,
+                      .stack = i % 8 == 0 ? writer->stack({{0x100 + i % 16}, false}) : kNoStack,
+                      .pages = i,
+                      .read_ahead = static_cast<std::int64_t>(i) - 50,
+                      .far = i % 5,
+                      .far_ahead = i % 7,
+                      .parked = i % 2,
+                      .write_protect = i % 4,
+                      .write = i % 2 == 0,
+                      .sequential = i % 3 == 0,
+                      .priority = static_cast<std::uint8_t>(i % 4)};
+  };
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    writer->hint(hint(i));
+    if (i % 30 == 0) {
+      ASSERT_EQ(writer->flush(), 0);
+    }
+  }
+  writer->summary({.hints = 100, .hints_lost = 3, .hints_only_noted = 1});
+  Result<TraceFile> file = TraceFile::open(path_);
+  ASSERT_TRUE(file) << file.error().what();
+  EXPECT_EQ(file->summary.hints, 100u);
+  EXPECT_EQ(file->summary.hints_lost, 3u);
+  EXPECT_EQ(file->summary.hints_only_noted, 1u);
+  ASSERT_EQ(file->stacks.size(), 2u);
+  std::uint64_t i = 0;
+  file->for_each_hint([&](const HintRecord& read) { EXPECT_EQ(read, hint(i++)); });
+  EXPECT_EQ(i, 100u);
+}
+
+TEST_F(TraceFileTest, GivesBackAllocations) {
+  Result<TraceWriter> writer = TraceWriter::create(path_, false);
+  ASSERT_TRUE(writer) << writer.error().what();
+  ProcessFacts facts;
+  facts.program = "allocating";
+  writer->process(facts);
+  auto record = [&](std::uint64_t i) {
+    AllocationRecord one{.kind = static_cast<AllocationKind>(i % 4),
+                         .time_ns = 1'000'000'000 + (i * 7919) % 1000,
+                         .address = (1ull << 46) + i % 13 * 100'000,
+                         .bytes = i * i,
+                         .stands_for = i * i + i % 3 * 262'144};
+    if (one.kind == AllocationKind::block_ended) one.made_ns = one.time_ns - i;
+    if (one.kind <= AllocationKind::mapping) one.stack = writer->stack({{0x100 + i % 16, 0x200}, false});
+    return one;
+  };
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    writer->allocation(record(i));
+    if (i % 70 == 0) {
+      ASSERT_EQ(writer->flush(), 0);
+    }
+  }
+  writer->summary({.allocations = 200, .allocations_lost = 5});
+  Result<TraceFile> file = TraceFile::open(path_);
+  ASSERT_TRUE(file) << file.error().what();
+  EXPECT_EQ(file->summary.allocations, 200u);
+  EXPECT_EQ(file->summary.allocations_lost, 5u);
+  std::uint64_t i = 0;
+  file->for_each_allocation([&](const AllocationRecord& read) { EXPECT_EQ(read, record(i++)); });
+  EXPECT_EQ(i, 200u);
+}
+
+// A file of version 1: no hints, and a shorter summary.
+TEST_F(TraceFileTest, ReadsOlderVersions) {
+  write();
+  std::string older = bytes();
+  older[8] = 1;
+  const BlockHead* last = nullptr;
+  std::size_t at = sizeof(FileHead), start = at;
+  for (; at < older.size(); at += sizeof(BlockHead) + last->bytes) {
+    last = reinterpret_cast<const BlockHead*>(older.data() + at);
+    start = at;
+  }
+  ASSERT_EQ(last->kind, kSummaryBlock);
+  ByteWriter summary;
+  for (std::uint64_t value : {999'000, 1000, 1, 100, 2, 3, 4000, 5000, 1, 6}) summary.number(value);
+  std::string values(summary.view());
+  BlockHead head{kSummaryBlock, static_cast<std::uint32_t>(values.size()),
+                 checksum_of(kSummaryBlock, values.data(), values.size())};
+  replace(older.substr(0, start) + std::string(reinterpret_cast<const char*>(&head), sizeof head) + values);
+  Result<TraceFile> file = TraceFile::open(path_);
+  ASSERT_TRUE(file) << file.error().what();
+  EXPECT_EQ(file->damaged_bytes, 0u);
+  EXPECT_EQ(faults_of(*file), 1000u);
+  EXPECT_EQ(file->summary.faults_lost, 1u);
+  EXPECT_EQ(file->summary.samples_dropped, 6u);
+  EXPECT_EQ(file->summary.hints, 0u);
+  file->for_each_hint([](const HintRecord&) { FAIL() << "a hint out of nothing"; });
+}
+
 TEST_F(TraceFileTest, OverwritesOnlyWhenToldTo) {
   write();
   std::string before = bytes();
@@ -158,7 +258,7 @@ TEST_F(TraceFileTest, RefusesWhatIsNoTraceAndSaysWhy) {
   };
   write();
   std::string newer = bytes();
-  newer[8] = 2;
+  newer[8] = static_cast<char>(kTraceVersion + 1);
   for (const Case& each : {Case{"", "is empty"}, Case{"#!/bin/sh\necho no trace at all\n", "is not a trace"},
                            Case{"HL", "is not a trace"}, Case{newer, "newer version"},
                            Case{bytes().substr(0, 16), "before its first record"}}) {

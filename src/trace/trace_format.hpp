@@ -30,6 +30,8 @@ enum BlockKind : std::uint32_t {
   kStackBlock = 5,
   kSampleBlock = 6,
   kSummaryBlock = 7,
+  kHintBlock = 8,
+  kAllocationBlock = 9,
 };
 // XXH3 of the bytes, the kind being the seed: a damaged kind must not pass for one of a newer version.
 inline std::uint64_t checksum_of(std::uint32_t kind, const void* bytes, std::size_t size) {

@@ -39,7 +39,9 @@ TraceFile::TraceFile(TraceFile&& other) noexcept
       damaged_bytes(other.damaged_bytes),
       data_(std::exchange(other.data_, nullptr)),
       size_(other.size_),
-      fault_blocks_(std::move(other.fault_blocks_)) {}
+      fault_blocks_(std::move(other.fault_blocks_)),
+      hint_blocks_(std::move(other.hint_blocks_)),
+      allocation_blocks_(std::move(other.allocation_blocks_)) {}
 
 TraceFile::~TraceFile() {
   if (data_ != nullptr) munmap(const_cast<std::uint8_t*>(data_), size_);
@@ -121,6 +123,10 @@ bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> byt
     thread_names[thread_id] = in.text();
   } else if (kind == kFaultBlock) {
     fault_blocks_.push_back(bytes);
+  } else if (kind == kHintBlock) {
+    hint_blocks_.push_back(bytes);
+  } else if (kind == kAllocationBlock) {
+    allocation_blocks_.push_back(bytes);
   } else if (kind == kStackBlock) {
     return read_stacks(in);
   } else if (kind == kSampleBlock) {
@@ -130,6 +136,10 @@ bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> byt
                                  &summary.samples_lost, &summary.samples_unmatched, &summary.sample_cost_ns,
                                  &summary.recorder_cpu_ns, &summary.complete, &summary.samples_dropped})
       *value = in.number();
+    // In files of version 1 these are absent.
+    for (std::uint64_t* value : {&summary.hints, &summary.hints_lost, &summary.hints_only_noted, &summary.allocations,
+                                 &summary.allocations_lost})
+      *value = in.at_end() ? 0 : in.number();
     has_summary = true;
   }
   return !in.failed();
@@ -180,6 +190,51 @@ void TraceFile::for_each_fault(const std::function<void(const FaultRecord&)>& vi
       record.page = in.difference(record.page);
       record.thread_id = in.difference(record.thread_id);
       if (in.failed()) break;
+      visit(record);
+    }
+  }
+}
+
+void TraceFile::for_each_hint(const std::function<void(const HintRecord&)>& visit) const {
+  for (std::span<const std::uint8_t> block : hint_blocks_) {
+    ByteReader in(block);
+    HintRecord record;
+    while (!in.at_end()) {
+      std::uint64_t packed = in.number();
+      record.write = (packed & 1) != 0;
+      record.sequential = (packed & 2) != 0;
+      record.priority = static_cast<std::uint8_t>(packed >> 2 & 15);
+      record.time_ns = in.difference(record.time_ns);
+      record.page = in.difference(record.page);
+      record.thread_id = in.difference(record.thread_id);
+      record.stack = in.number() - 1;  // 0 becomes kNoStack
+      record.read_ahead = static_cast<std::int64_t>(in.difference(0));
+      for (std::uint64_t* value :
+           {&record.pages, &record.far, &record.far_ahead, &record.parked, &record.write_protect})
+        *value = in.number();
+      bool known = record.stack == kNoStack || record.stack < stacks.size();
+      if (in.failed() || !known) break;
+      visit(record);
+    }
+  }
+}
+
+void TraceFile::for_each_allocation(const std::function<void(const AllocationRecord&)>& visit) const {
+  for (std::span<const std::uint8_t> block : allocation_blocks_) {
+    ByteReader in(block);
+    AllocationRecord record;
+    while (!in.at_end()) {
+      std::uint64_t kind = in.number();
+      record.kind = static_cast<AllocationKind>(kind);
+      record.time_ns = in.difference(record.time_ns);
+      record.address = in.difference(record.address);
+      record.bytes = in.number();
+      record.stands_for = in.difference(record.bytes);
+      record.made_ns = in.difference(record.time_ns);
+      if (record.kind != AllocationKind::block_ended) record.made_ns = 0;
+      record.stack = in.number() - 1;  // 0 becomes kNoStack
+      bool known = record.stack == kNoStack || record.stack < stacks.size();
+      if (in.failed() || !known || kind > static_cast<std::uint64_t>(AllocationKind::range_ended)) break;
       visit(record);
     }
   }

@@ -37,8 +37,12 @@ TraceWriter::TraceWriter(TraceWriter&& other) noexcept
       faults_(std::move(other.faults_)),
       samples_(std::move(other.samples_)),
       stacks_(std::move(other.stacks_)),
+      hints_(std::move(other.hints_)),
+      allocations_(std::move(other.allocations_)),
       last_fault_(other.last_fault_),
       last_sample_(other.last_sample_),
+      last_hint_(other.last_hint_),
+      last_allocation_(other.last_allocation_),
       known_stacks_(std::move(other.known_stacks_)) {}
 
 TraceWriter::~TraceWriter() {
@@ -135,12 +139,40 @@ void TraceWriter::sample(const StackSample& sample) {
   last_sample_ = sample;
 }
 
+void TraceWriter::hint(const HintRecord& record) {
+  if (hints_.empty()) last_hint_ = {};
+  hints_.number((static_cast<std::uint64_t>(record.priority) << 2) | (record.sequential ? 2 : 0) |
+                (record.write ? 1 : 0));
+  hints_.difference(last_hint_.time_ns, record.time_ns);
+  hints_.difference(last_hint_.page, record.page);
+  hints_.difference(last_hint_.thread_id, record.thread_id);
+  hints_.number(record.stack == kNoStack ? 0 : record.stack + 1);
+  hints_.difference(0, static_cast<std::uint64_t>(record.read_ahead));
+  for (std::uint64_t value : {record.pages, record.far, record.far_ahead, record.parked, record.write_protect})
+    hints_.number(value);
+  last_hint_ = record;
+}
+
+void TraceWriter::allocation(const AllocationRecord& record) {
+  if (allocations_.empty()) last_allocation_ = {};
+  allocations_.number(static_cast<std::uint64_t>(record.kind));
+  allocations_.difference(last_allocation_.time_ns, record.time_ns);
+  allocations_.difference(last_allocation_.address, record.address);
+  allocations_.number(record.bytes);
+  allocations_.difference(record.bytes, record.stands_for);
+  allocations_.difference(record.time_ns, record.made_ns != 0 ? record.made_ns : record.time_ns);
+  allocations_.number(record.stack == kNoStack ? 0 : record.stack + 1);
+  last_allocation_ = record;
+}
+
 void TraceWriter::summary(const Summary& summary) {
   flush();
   ByteWriter out;
-  for (std::uint64_t value : {summary.ended_ns, summary.faults, summary.faults_lost, summary.samples,
-                              summary.samples_lost, summary.samples_unmatched, summary.sample_cost_ns,
-                              summary.recorder_cpu_ns, summary.complete, summary.samples_dropped})
+  for (std::uint64_t value :
+       {summary.ended_ns, summary.faults, summary.faults_lost, summary.samples, summary.samples_lost,
+        summary.samples_unmatched, summary.sample_cost_ns, summary.recorder_cpu_ns, summary.complete,
+        summary.samples_dropped, summary.hints, summary.hints_lost, summary.hints_only_noted, summary.allocations,
+        summary.allocations_lost})
     out.number(value);
   block(kSummaryBlock, out);
 }
@@ -149,6 +181,8 @@ int TraceWriter::flush() {
   if (!stacks_.empty()) block(kStackBlock, stacks_);  // before the samples that name them
   if (!samples_.empty()) block(kSampleBlock, samples_);
   if (!faults_.empty()) block(kFaultBlock, faults_);
+  if (!hints_.empty()) block(kHintBlock, hints_);
+  if (!allocations_.empty()) block(kAllocationBlock, allocations_);
   return error_;
 }
 

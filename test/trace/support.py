@@ -14,10 +14,10 @@ SOURCE = pathlib.Path(__file__).with_name("subject.c")
 PAGES = 16384  # 64 MiB, of which 16 MiB may be local
 
 
-def marked_lines():
-    """{"read": 36, ...}: the lines of the subject that touch far memory."""
+def marked_lines(source=SOURCE):
+    """{"read": 36, ...}: the marked lines of the subject, or of another source."""
     marks = {}
-    for number, line in enumerate(SOURCE.read_text().splitlines(), 1):
+    for number, line in enumerate(source.read_text().splitlines(), 1):
         found = re.search(r"/\* MARK (\w+) \*/", line)
         if found:
             marks[found.group(1)] = number

@@ -1,0 +1,29 @@
+// What the observer of a traced program hears of a hint.
+#include "paging/hints.hpp"
+
+namespace hinterland {
+
+// Tells the observer, where there is one.
+bool Hints::is_only_noted(const Hint& hint, const Wanted& wanted) {
+  if (core_.observer == nullptr) [[likely]]
+    return false;
+  HintSeen seen{.address = hint.address,
+                .pages = wanted.now.count,
+                .write = wanted.write,
+                .sequential = hint.read_ahead_limited,
+                .priority = wanted.priority};
+  auto ahead = static_cast<std::int32_t>(wanted.all.count - wanted.now.count);
+  seen.read_ahead = wanted.all.first < wanted.now.first ? -ahead : ahead;
+  for (std::uint32_t i = 0; i < wanted.all.count; ++i) {
+    PageIndex page = wanted.all.first + i;
+    PageWord word = core_.pages[page].load();
+    bool now = wanted.is_now(page);
+    if (word.state() == PageState::far) ++(now ? seen.far : seen.far_ahead);
+    if (now && word.state() == PageState::parked) ++seen.parked;
+    if (now && wanted.write && word.state() == PageState::resident && !word.dirty()) ++seen.write_protect;
+  }
+  core_.observer->hint(seen);
+  return core_.observer->hints_are_only_noted();
+}
+
+}  // namespace hinterland

@@ -1,0 +1,92 @@
+// One process's ring, and the trace that it becomes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trace/ring.hpp"
+#include "trace/trace_file.hpp"
+#include "trace/unwinder.hpp"
+
+namespace hinterland::trace {
+
+// What the kernel's records, or /proc, tell of a process.
+struct KnownProcess {
+  std::uint32_t parent_id = 0;
+  std::uint64_t exec_ns = 0;  // when it became the program that it runs
+  std::vector<Module> modules;
+  std::map<std::uint32_t, std::string> names;  // of threads
+  std::unique_ptr<Unwinder> unwinder = std::make_unique<Unwinder>();
+};
+
+// What is true of all recordings of a recorder, as their summaries state it.
+struct RecorderFigures {
+  std::uint64_t samples_lost = 0, samples_unmatched = 0;
+  std::uint64_t sample_cost_ns = 0, cpu_ns = 0;
+  bool hints_only_noted = false;
+  bool complete = false;
+};
+
+// For the recorder's thread alone.
+class Recording {
+ public:
+  // The ring in that file; nullptr when it is not ready yet, or is none.
+  static std::unique_ptr<Recording> open(const std::string& file);
+  // Tells the process to write no more.
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  void write_to(std::unique_ptr<TraceWriter> writer) { writer_ = std::move(writer); }
+  std::int32_t process_id() const { return ring_->header.process_id; }
+  std::uint64_t opened_ns() const { return ring_->header.opened_ns; }
+  const std::string& path() const { return writer_->path(); }
+  const Summary& summary() const { return summary_; }
+  int write_error() const { return error_; }
+
+  // Takes what is in the ring. Where stacks are not sampled by the kernel, each fault that has its instruction is a
+  // sample that stands for `instruction_every`.
+  void take(bool sampled, std::uint64_t instruction_every);
+  // The thread's last fault before `time_ns`, if it was on that page and not long ago; else nullptr.
+  const FaultEvent* fault_before(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns);
+  void forget_faults_before(std::uint64_t time_ns);
+  void sample(const FaultEvent& fault, std::uint64_t address, const Stack& stack, std::uint64_t weight,
+              std::uint64_t latency_ns);
+  void drop_sample() { ++summary_.samples_dropped; }
+
+  // Code that the process has mapped since, but not of a program that it became later.
+  void write_modules(const KnownProcess& process);
+  // Enough is there, or for long enough, to be written.
+  bool is_due(std::uint64_t now) const;
+  void write(const KnownProcess& process, StackSource source, const RecorderFigures& figures, std::uint64_t now);
+
+ private:
+  explicit Recording(RingFile* ring)
+      : ring_(ring), faults_(ring->faults), hints_(ring->hints), allocations_(ring->allocations) {}
+  std::uint64_t since_start(std::uint64_t time_ns) const;
+  FaultRecord record_of(const FaultEvent& event) const;
+  void take_fault(const FaultEvent& event, bool sampled, std::uint64_t instruction_every);
+  void take_hint(const HintEvent& event);
+  void take_allocation(const AllocationEvent& event);
+  void describe(std::uint32_t parent_id, StackSource source);
+  void write_names(const KnownProcess& process);
+
+  RingFile* ring_;
+  QueueReader<FaultEvent, 65536> faults_;
+  QueueReader<HintEvent, 16384> hints_;
+  QueueReader<AllocationEvent, RingFile::kAllocationRoom> allocations_;
+  std::unique_ptr<TraceWriter> writer_;
+  Summary summary_;
+  std::map<std::uint32_t, std::deque<FaultEvent>> recent_;  // by thread, to be joined with samples
+  std::map<std::uint32_t, std::string> names_;              // of threads, as written
+  std::uint64_t flushed_ns_ = 0;
+  std::size_t modules_ = 0;  // of the process, written so far
+  bool described_ = false;
+  int error_ = 0;
+};
+
+}  // namespace hinterland::trace
