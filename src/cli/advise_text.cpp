@@ -162,7 +162,7 @@ Json one_json(const Advice& advice) {
           {"size", advice.form.size.empty() ? Json(nullptr) : Json(advice.form.size)},
           {"ev_prio", advice.form.priority},
           {"policy_for_ev_prio", advice.priority_policy.empty() ? Json(nullptr) : Json(advice.priority_policy)},
-          {"before_loop", advice.hoisted},
+          {"before_loop", advice.loop_place != trace::LoopPlace::inside},
           {"hints", std::move(hints)},
           {"observed", pattern_json(advice.pattern)},
           {"predicted_faults_fewer", advice.spares},

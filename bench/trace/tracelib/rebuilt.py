@@ -1,6 +1,7 @@
 """An application of bench/apps out of a copy of its sources that has no hints: built by the very commands of the build
 tree, with `advise`'s patch or as it is."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -13,7 +14,8 @@ from harness.errors import Failure
 from . import unhinted
 
 COMPILE_SECONDS_MAX = 900
-LEFT_OUT = ("-DHL_NO_HINTS", "-Werror", "/usr/bin/ccache", "ccache")
+COMPILERS = 2  # at a time
+LEFT_OUT = ("-DHL_NO_HINTS", "-Werror")
 
 
 def run(words, folder, what):
@@ -52,7 +54,7 @@ class Copy:
     def __init__(self, build, apps, app, folder):
         self._build, self._apps = build, apps
         self._program = os.path.join("bench", "apps", f"app_{app}_plain")
-        self.source = os.path.join(folder, "source")
+        self.source, self._objects = os.path.join(folder, "source"), os.path.join(folder, "objects")
         every, self._link = commands_of(build, self._program)
         self._compiles = [words for words in every if words[words.index("-c") + 1].startswith(apps + os.sep)]
         shutil.copytree(apps, self.source)  # all of them: some use another's files
@@ -74,24 +76,27 @@ class Copy:
 
     def _write_compile_commands(self):
         """For `advise --patch`, which tries its hints with the compiler."""
-        entries = [{"directory": self._build, "file": words[words.index("-c") + 1], "arguments": words}
+        entries = [{"directory": self._build, "file": words[words.index("-c") + 1],
+                    "arguments": words[1:] if words[0].endswith("ccache") else words}
                    for words in map(self._here, self._compiles)]
         with open(os.path.join(self.source, "compile_commands.json"), "w", encoding="utf-8") as file:
             json.dump(entries, file)
 
     def build(self, output):
         """Compiles and links what the copy holds now. Failure."""
-        objects = {}
-        folder = output + ".objects"
-        os.makedirs(folder)
+        objects, commands = {}, []
         for number, words in enumerate(map(self._here, self._compiles)):
             at = words.index("-o") + 1
-            objects[words[at]] = os.path.join(folder, f"{number}.o")
+            # The same name for what is patched and what is not: so a compiler cache knows the files that did not change.
+            objects[words[at]] = os.path.join(self._objects, f"{number}.o")
             words[at] = objects[words[at]]
             for flag in ("-MF", "-MT"):
                 if flag in words:
                     words[words.index(flag) + 1] = words[at] + ".d"
-            run(words, self._build, f"compiling {words[words.index('-c') + 1]}")
+            commands.append(words)
+        os.makedirs(self._objects, exist_ok=True)
+        with concurrent.futures.ThreadPoolExecutor(COMPILERS) as pool:
+            list(pool.map(lambda words: run(words, self._build, f"compiling {words[words.index('-c') + 1]}"), commands))
         common = [path for name, path in objects.items() if "/app_common" in name]
         words = []
         for word in self._link:
@@ -100,7 +105,6 @@ class Copy:
             else:
                 words.append(output if word == self._program else objects.get(word, word))
         run(words, self._build, f"linking {self._program}")
-        shutil.rmtree(folder)
         return output
 
     def apply(self, patch):

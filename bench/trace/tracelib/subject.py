@@ -74,7 +74,7 @@ class Subject:
     def __init__(self, run, settings):
         self.run, self.failure = run, ""
         self.samples = {kind: [] for kind in KINDS}
-        self.advice, self.patch, self.text, self.said = None, "", "", ""  # what advise said
+        self.advice, self.patch = None, ""  # what advise said
         self._settings = settings
         self._folder = os.path.join(settings.folder, run.name)
         self._apps = os.path.join(settings.build, "bench", "apps")
@@ -82,6 +82,7 @@ class Subject:
 
     # --- getting ready
     def get_ready(self):
+        shutil.rmtree(self._folder, ignore_errors=True)
         os.makedirs(self._folder)
         copy = (Memcached(self._settings, self._folder) if self.run.app == "memcached" else
                 rebuilt.Copy(self._settings.build, APPS, self.run.app, self._folder))
@@ -92,7 +93,6 @@ class Subject:
         self._advise(trace, copy.source)
         copy.apply(self._path("hints.patch"))
         self._programs["advised"] = copy.build(os.path.join(self._folder, "advised"))
-        os.unlink(trace)
         own = self._natively(self._settings.size_bytes)
         self._answer, self._peak = {name: own[0][name] for name in app_runs.SAME}, own[1]
 
@@ -142,8 +142,11 @@ class Subject:
 
     def _advise(self, trace, source):
         done = self._ask("advise", trace, "--source", source, "--patch", self._path("hints.patch"), "--json")
-        self.advice, self.said = json.loads(done.stdout), done.stderr
-        self.text = self._ask("advise", trace, "--source", source).stdout
+        self.advice = json.loads(done.stdout)
+        with open(self._path("advice.json"), "w", encoding="utf-8") as file:
+            file.write(done.stdout)
+        with open(self._path("advice.txt"), "w", encoding="utf-8") as file:
+            file.write(self._ask("advise", trace, "--source", source).stdout + "\n" + done.stderr)
         with open(self._path("hints.patch"), encoding="utf-8") as file:
             self.patch = file.read()
 
@@ -156,15 +159,6 @@ class Subject:
         if done.returncode != 0:
             raise Failure(f"advise: exit status {done.returncode}: {done.stderr.strip()[-600:]}")
         return done
-
-    def keep(self, folder):
-        """Trace and program are large; what was said and changed is kept."""
-        if self.advice is None:
-            return
-        for ending, text in (("patch", self.patch), ("txt", self.text + "\n" + self.said),
-                             ("json", json.dumps(self.advice, indent=1))):
-            with open(os.path.join(folder, f"{self.run.name}.{ending}"), "w", encoding="utf-8") as file:
-                file.write(text)
 
     # --- measuring
     def sample(self, kind):

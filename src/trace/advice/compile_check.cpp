@@ -240,7 +240,7 @@ CompileCheck::Command CompileCheck::command_of(const Unit& unit) const {
   return command;
 }
 
-std::string CompileCheck::compile(const Unit& unit) {
+std::string CompileCheck::compile(const Unit& unit, Depth depth) {
   Command command = command_of(unit);
   fs::path source = (fs::path(unit.directory) / unit.source).lexically_normal();
   for (std::string& argument : command.arguments) {
@@ -248,8 +248,12 @@ std::string CompileCheck::compile(const Unit& unit) {
     if ((fs::path(command.directory) / argument).lexically_normal() == source) argument = source.string();
     argument = in_copy(argument);
   }
-  for (const char* more : {"-isystem", "", "-O0", "-S", "-o", "/dev/null"})
-    command.arguments.push_back(*more != '\0' ? more : folder_ + "/include");
+  for (const std::string& more : {std::string("-isystem"), folder_ + "/include", std::string("-g0")})
+    command.arguments.push_back(more);
+  if (depth == Depth::syntax)
+    command.arguments.push_back("-fsyntax-only");  // templates included
+  else
+    command.arguments.insert(command.arguments.end(), {"-S", "-o", "/dev/null"});
   return run(in_copy(command.directory), command.arguments, folder_ + "/log");
 }
 
