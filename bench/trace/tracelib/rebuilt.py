@@ -57,8 +57,9 @@ class Copy:
         self.source, self._objects = os.path.join(folder, "source"), os.path.join(folder, "objects")
         every, self._link = commands_of(build, self._program)
         self._compiles = [words for words in every if words[words.index("-c") + 1].startswith(apps + os.sep)]
-        shutil.copytree(apps, self.source)  # all of them: some use another's files
-        self._take_hints_out()
+        if not os.path.exists(self.source):  # as it is, otherwise
+            shutil.copytree(apps, self.source)  # all of them: some use another's files
+            self._take_hints_out()
         self._write_compile_commands()
 
     def _take_hints_out(self):

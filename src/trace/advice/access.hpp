@@ -29,6 +29,8 @@ struct Access {
   bool writes = false, reads = true;
   std::string size;  // bytes, where the source says so: memcpy's third argument
 
+  // [begin, end) of an algorithm.
+  bool is_range() const { return whole_object && is_iterator; }
   // "&p->x"
   std::string address(const SourceText& source) const;
 };

@@ -383,6 +383,7 @@ bool is_only_addressed(const SourceText& source, const Access& access) {
 std::string Access::address(const SourceText& source) const {
   std::string text = source.between(address_first, address_last);
   bool one = address_first == address_last || text.find_first_of(" +-") == std::string::npos;
+  if (is_iterator && text.starts_with('&')) return text;
   return is_iterator ? "&*" + (one ? text : "(" + text + ")") : needs_ampersand ? "&" + text : text;
 }
 

@@ -53,6 +53,7 @@ std::optional<Dialect> dialect_of(const Unit& unit) {
 // A place of the trace with its expression in the source.
 struct Located {
   std::string path;
+  int line = 0;
   Dialect dialect = Dialect::c;
   const SourceText* source = nullptr;
   Chosen chosen;
@@ -116,7 +117,7 @@ class Adviser {
       if (chosen.accesses.empty()) continue;
       const Access& access = chosen.accesses.front();
       std::size_t last =
-          chosen.sure ? access.last : SourceText::kNone - static_cast<std::size_t>(sites_.sites[site].line);
+          chosen.sure ? access.last : SourceText::kNone - static_cast<std::size_t>(located_[site].line);
       becomes[site] =
           known.try_emplace({located_[site].path, chosen.sure ? access.first : 0, last}, site).first->second;
     }
@@ -124,13 +125,32 @@ class Adviser {
       if (site != FaultSites::kNone) site = becomes[site];
   }
 
+  // Where a function was inlined that hides its memory (it got a value, or a lambda's argument), the line that called
+  // it is the next best: there the hint is as near.
   Located look_up(const FaultSite& site, bool write) {
+    Located located = look_at(site, site.file, site.line, site.column, write);
+    if (!located.chosen.accesses.empty()) return located;
+    bool inlined = false, below = true;
+    for (const Frame& frame : symbols_.frames_at(site.code_address)) {
+      below = below && !(frame.file == site.file && frame.line == site.line && frame.column == site.column);
+      if (!below && inlined && !frame.library) {
+        Located caller = look_at(site, frame.file, frame.line, frame.column, write);
+        if (!caller.chosen.accesses.empty()) return caller;
+      }
+      inlined = !below && frame.inlined;
+      if (!below && !inlined) break;
+    }
+    return located;
+  }
+
+  Located look_at(const FaultSite& site, const std::string& file, int line, int column, bool write) {
     Located located;
+    located.line = line;
     located.chosen.why = "no line is known";
-    if (site.file.empty() || site.line == 0) return located;
+    if (file.empty() || line == 0) return located;
     Unit unit = symbols_.unit_at(site.code_address);
-    bool relative = site.file[0] != '/' && !unit.directory.empty();
-    located.path = sources_.find(relative ? unit.directory + "/" + site.file : site.file);
+    bool relative = file[0] != '/' && !unit.directory.empty();
+    located.path = sources_.find(relative ? unit.directory + "/" + file : file);
     located.source = sources_.read(located.path);
     located.chosen.why = "its source file is not there";
     if (located.source == nullptr) return located;
@@ -139,13 +159,13 @@ class Adviser {
     located.chosen.why = "hints are written in C and C++";
     if (!dialect) return located;
     located.dialect = *dialect;
-    located.chosen = choose_access(*located.source, site.line, site.column, write);
+    located.chosen = choose_access(*located.source, line, column, write);
     if (!located.chosen.accesses.empty()) return located;
     // Nothing in the text says that memory is touched: references, which debug information knows.
     auto touches = [&](std::string_view name) {
       return name_touches_memory(symbols_.module_of(site.code_address), site.code_address, name);
     };
-    located.chosen = choose_access(*located.source, site.line, site.column, write, touches);
+    located.chosen = choose_access(*located.source, line, column, write, touches);
     return located;
   }
 
@@ -180,7 +200,7 @@ class Adviser {
     advice.share =
         static_cast<double>(pattern.all - first) / static_cast<double>(std::max<std::uint64_t>(report_.spareable, 1));
     const Located& located = located_[site];
-    if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(advice.site.line));
+    if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(located.line));
     if (first * 10 >= pattern.all * 9) {
       advice.why = "it uses memory for the first time, which a hint does not spare";
       return advice;
@@ -225,6 +245,10 @@ class Adviser {
       plain.pages_after = pattern.next_page >= kSpans ? 1 : 0;
     // Several rows that a loop goes through side by side look scattered.
     bool scattered = pattern.sequential < kOrdered, up = scattered || pattern.direction > 0;
+    if (loop == LoopPlace::range) {  // what is given to an algorithm
+      plain.pages_after = scattered ? plain.pages_after : kPiecePages - 1;
+      return {{plain, LoopPlace::range}};
+    }
     bool row = !scattered && pattern.run_pages < kPiecePages;
     if (loop == LoopPlace::pieces && up && !row) {
       ReplayHint piece = plain;
@@ -255,6 +279,7 @@ class Adviser {
     HintForm whole;
     whole.write = write;
     bool can_say = located.dialect != Dialect::cxx && can_say_size(located.dialect, whole);
+    if (can_say && access.is_range() && !access.size.empty()) return LoopPlace::range;
     if (!can_say || !loop || !hoisted(*located.source, *loop, access)) return LoopPlace::inside;
     return can_be_cut(*located.source, *loop) && !has_fixed_length(*loop) ? LoopPlace::pieces : LoopPlace::before;
   }
@@ -323,7 +348,7 @@ class Adviser {
     for (const Access& access : located.chosen.accesses) {
       ReadyHint ready;
       ready.path = located.path;
-      ready.line = advice.site.line;
+      ready.line = located.line;
       ready.dialect = dialect;
       ready.code_address = advice.site.code_address;
       ready.expression_tokens = access.last - access.first;
@@ -333,7 +358,8 @@ class Adviser {
       AddressKind kind = dialect == Dialect::c ? AddressKind::plain
                                                : address_kind(symbols_.module_of(advice.site.code_address),
                                                               advice.site.code_address, *located.source, access);
-      if (advice.loop_place != LoopPlace::inside) add_before_loop(located, dialect, form, access, advice, ready);
+      if (advice.loop_place == LoopPlace::before || advice.loop_place == LoopPlace::pieces)
+        add_before_loop(located, dialect, form, access, advice, ready);
       // Where that cannot be written, the next best is in the loop after all.
       if (advice.loop_place == LoopPlace::pieces) form.sequential = true;
       Access object = object_of(*located.source, access);

@@ -20,8 +20,9 @@ enum class Verdict : std::uint8_t {
   not_found,  // it would help, and the expression is not known
 };
 
-// Where the hint of an element of a row stands.
-enum class LoopPlace : std::uint8_t { inside, before, pieces };  // before the loop, or before each piece of it
+// Where the hint of an element of a row stands: before the loop, before each piece of it; range: before an algorithm
+// that goes through it.
+enum class LoopPlace : std::uint8_t { inside, before, pieces, range };
 
 // A hint, ready to be written.
 struct ReadyHint {

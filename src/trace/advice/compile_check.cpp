@@ -232,6 +232,9 @@ CompileCheck::Command CompileCheck::command_of(const Unit& unit) const {
   for (std::string word; words >> word;)
     if (word.starts_with("-std=") || (word.starts_with("-f") && !clang)) command.arguments.push_back(word);
   std::error_code absent;
+  // Programs configured by autoconf are not themselves without this, which debug information does not tell.
+  for (const fs::path& folder : {fs::path(unit.directory), fs::path(root_)})
+    if (fs::is_regular_file(folder / "config.h", absent)) command.arguments.push_back("-DHAVE_CONFIG_H");
   command.directory = fs::is_directory(unit.directory, absent) ? unit.directory : root_;
   for (const fs::path& folder : {fs::path(unit.directory), source.parent_path(), fs::path(root_),
                                  fs::path(root_) / "include", fs::path(root_) / "src"})
