@@ -340,8 +340,14 @@ void Recorder::take_mapping(const PerfRecord& record) {
 void Recorder::take_name(const PerfRecord& record) {
   Process& process = process_of(record.process_id);
   if (record.by_exec) {  // another program from here on
-    for (auto& ring : rings_)
-      if (ring->header->process_id == static_cast<std::int32_t>(record.process_id)) write_modules(*ring);
+    for (auto& ring : rings_) {
+      if (ring->header->process_id != static_cast<std::int32_t>(record.process_id)) continue;
+      // The new program's may be known before its exec is: what was written for it is its parent's.
+      if (ring->header->opened_ns > record.time_ns)
+        ring->modules = 0;
+      else
+        write_modules(*ring);
+    }
     process.modules.clear();
     process.unwinder = std::make_unique<Unwinder>();
     process.names.clear();
