@@ -147,26 +147,27 @@ Json pattern_json(const AccessPattern& pattern) {
 Json one_json(const Advice& advice) {
   Json hints = Json::array();
   for (const trace::ReadyHint& hint : advice.hints) hints.push_back(hint_json(hint));
-  return {{"function", advice.site.function},
-          {"file", advice.site.file.empty() ? Json(nullptr) : Json(advice.site.file)},
-          {"line", advice.site.line > 0 ? Json(advice.site.line) : Json(nullptr)},
-          {"column", advice.site.column > 0 ? Json(advice.site.column) : Json(nullptr)},
-          {"in_library_function", advice.site.via.empty() ? Json(nullptr) : Json(advice.site.via)},
-          {"share", advice.share},
-          {"verdict", verdict_text(advice.verdict)},
-          {"sure", advice.sure},
-          {"why", advice.why},
-          {"mut", advice.form.write},
-          {"seq", advice.form.sequential},
-          {"rdahead", advice.form.read_ahead},
-          {"size", advice.form.size.empty() ? Json(nullptr) : Json(advice.form.size)},
-          {"ev_prio", advice.form.priority},
-          {"policy_for_ev_prio", advice.priority_policy.empty() ? Json(nullptr) : Json(advice.priority_policy)},
-          {"before_loop", advice.hoisted},
-          {"hints", std::move(hints)},
-          {"observed", pattern_json(advice.pattern)},
-          {"predicted_faults_fewer", advice.spares},
-          {"predicted_saving_s", advice.saves_ns / 1e9}};
+  return {
+      {"function", advice.site.function},
+      {"file", advice.site.file.empty() ? Json(nullptr) : Json(advice.site.file)},
+      {"line", advice.site.line > 0 ? Json(advice.site.line) : Json(nullptr)},
+      {"column", advice.site.column > 0 ? Json(advice.site.column) : Json(nullptr)},
+      {"in_library_function", advice.site.via.empty() ? Json(nullptr) : Json(advice.site.via)},
+      {"share", advice.share},
+      {"verdict", verdict_text(advice.verdict)},
+      {"sure", advice.sure},
+      {"why", advice.why},
+      {"mut", advice.form.write},
+      {"seq", advice.form.sequential},
+      {"rdahead", advice.form.read_ahead},
+      {"size", advice.form.size.empty() ? Json(nullptr) : Json(advice.form.size)},
+      {"ev_prio", advice.form.priority},
+      {"policy_for_ev_prio", advice.priority_policy.empty() ? Json(nullptr) : Json(advice.priority_policy)},
+      {"before_loop", advice.loop_place == trace::LoopPlace::before || advice.loop_place == trace::LoopPlace::pieces},
+      {"hints", std::move(hints)},
+      {"observed", pattern_json(advice.pattern)},
+      {"predicted_faults_fewer", advice.spares},
+      {"predicted_saving_s", advice.saves_ns / 1e9}};
 }
 
 }  // namespace

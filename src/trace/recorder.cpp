@@ -242,8 +242,14 @@ void Recorder::take_mapping(const PerfRecord& record) {
 void Recorder::take_name(const PerfRecord& record) {
   KnownProcess& process = process_of(record.process_id);
   if (record.by_exec) {  // another program from here on
-    for (auto& recording : recordings_)
-      if (recording->process_id() == static_cast<std::int32_t>(record.process_id)) recording->write_modules(process);
+    for (auto& recording : recordings_) {
+      if (recording->process_id() != static_cast<std::int32_t>(record.process_id)) continue;
+      // The new program's may be known before its exec is: what was written for it is its parent's.
+      if (recording->opened_ns() > record.time_ns)
+        recording->write_modules_anew();
+      else
+        recording->write_modules(process);
+    }
     process.modules.clear();
     process.unwinder = std::make_unique<Unwinder>();
     process.names.clear();

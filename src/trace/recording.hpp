@@ -60,6 +60,8 @@ class Recording {
 
   // Code that the process has mapped since, but not of a program that it became later.
   void write_modules(const KnownProcess& process);
+  // What was written is another program's: the process's own, from the first, come next.
+  void write_modules_anew() { modules_ = 0; }
   // Enough is there, or for long enough, to be written.
   bool is_due(std::uint64_t now) const;
   void write(const KnownProcess& process, StackSource source, const RecorderFigures& figures, std::uint64_t now);

@@ -115,8 +115,8 @@ bool Replay::take(std::uint64_t address, State from, hl_arrival why, std::uint8_
 // The page and, as far as its stream goes, its neighbours in the same state.
 std::uint32_t Replay::bring_run(std::uint64_t address, State from, hl_arrival why) {
   auto index = static_cast<std::uint32_t>(address - first_page_);
-  PageRun run = streams_.on_fault({index}, kStreamWindow).run;
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(budget_.limit() / 16, 1, 64));
+  PageRun run = streams_.on_fault({index}, kStreamWindow, most).run;
   std::uint32_t brought = 0;
   auto bring_one = [&](std::uint32_t at) {
     if (brought == most || !take(first_page_ + at, from, at == index ? why : HL_ARRIVAL_READ_AHEAD, 0)) return false;

@@ -85,6 +85,17 @@ class Recording(TraceTest):
         report = self.report("t.trace")
         self.assertEqual(report["program"], "subject")
 
+    def test_program_that_another_starts(self):
+        """It has its own names, though its parent, which had more files mapped, was recorded before."""
+        words = [SUBJECT, str(PAGES), "1"]
+        script = f"import json, ssl, os; os.waitpid(os.posix_spawn({SUBJECT!r}, {words!r}, os.environ), 0)"
+        done = self.trace("/usr/bin/python3", "-c", script, options=("--takeover", "start"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.need_kernel_sampling(done)
+        reports = [self.report(name) for name in os.listdir(self.folder) if name.startswith("t.trace")]
+        found = next(report for report in reports if report["program"] == "subject")
+        self.assertEqual(found["sites"][0]["function"], "read_pages", found["sites"][:3])
+
     def test_nothing_is_left_behind(self):
         self.trace(SUBJECT, str(PAGES), "1")
         self.assertEqual(self.files_left(), [])

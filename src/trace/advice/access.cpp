@@ -113,10 +113,10 @@ std::vector<Access> at_token(const SourceText& source, const std::vector<Access>
 
 }  // namespace
 
-Chosen choose_access(const SourceText& source, int line, int column, bool write) {
+Chosen choose_access(const SourceText& source, int line, int column, bool write, const NameTouches& touches) {
   if (line < 1 || line > source.lines())
     return result_of({}, "the source file has no such line: it is not what was built");
-  std::vector<Access> all = accesses_on(source, line);
+  std::vector<Access> all = accesses_on(source, line, touches);
   constexpr const char* kNothing = "no expression of this line touches memory: a macro, or what a function hides";
   if (all.empty()) return result_of({}, kNothing);
   std::size_t token = source.first_token_of(line), end = source.first_token_of(line + 1);

@@ -5,6 +5,7 @@
 // is not sure.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,12 +22,15 @@ struct Access {
   bool needs_ampersand = true;
   bool is_iterator = false;   // of a `*it`: its address is `&*it`
   bool whole_object = false;  // an argument of memcpy(), a method's object: not an expression of the type touched
+  bool is_pack = false;       // `a[i]...`: one for each of a pack of C++
   int loads = 0;              // other accesses that its address takes
   bool calls = false;         // functions that its address takes: it must not be evaluated twice
   bool changes = false;       // ++, = and the like in its address: the same
   bool writes = false, reads = true;
   std::string size;  // bytes, where the source says so: memcpy's third argument
 
+  // [begin, end) of an algorithm.
+  bool is_range() const { return whole_object && is_iterator; }
   // "&p->x"
   std::string address(const SourceText& source) const;
 };
@@ -37,10 +41,13 @@ struct Chosen {
   std::string why;  // not sure, or nothing found: a sentence
 };
 
+// Whether a name touches memory by itself: a reference, a member of `this`. Source text alone does not tell.
+using NameTouches = std::function<bool(std::string_view name)>;
+
 // All that begin or end on the line.
-std::vector<Access> accesses_on(const SourceText& source, int line);
+std::vector<Access> accesses_on(const SourceText& source, int line, const NameTouches& touches = {});
 
 // What a fault at this place touched. `column` 0: unknown. `write`: the fault was one.
-Chosen choose_access(const SourceText& source, int line, int column, bool write);
+Chosen choose_access(const SourceText& source, int line, int column, bool write, const NameTouches& touches = {});
 
 }  // namespace hinterland::trace

@@ -42,6 +42,26 @@ constexpr MemoryFunction kMemoryFunctions[] = {
     {"send", 1, -1, -1, 2, -1},    {"fread", -1, -1, 0, 1, 2},    {"fwrite", 0, -1, -1, 1, 2},
 };
 
+// Of the standard library, on [begin, end): which of their arguments is what; `to` is written, and as long. -1: none.
+struct RangeFunction {
+  std::string_view name;
+  int end, count, to;
+  bool writes;
+};
+constexpr RangeFunction kRangeFunctions[] = {
+    {"sort", 1, -1, -1, true},         {"stable_sort", 1, -1, -1, true},  {"nth_element", 2, -1, -1, true},
+    {"partition", 1, -1, -1, true},    {"make_heap", 1, -1, -1, true},    {"fill", 1, -1, -1, true},
+    {"iota", 1, -1, -1, true},         {"fill_n", -1, 1, -1, true},       {"reverse", 1, -1, -1, true},
+    {"accumulate", 1, -1, -1, false},  {"reduce", 1, -1, -1, false},      {"minmax_element", 1, -1, -1, false},
+    {"min_element", 1, -1, -1, false}, {"max_element", 1, -1, -1, false}, {"count_if", 1, -1, -1, false},
+    {"copy", 1, -1, 2, false},         {"copy_n", -1, 1, 2, false},       {"transform", 1, -1, 2, false},
+};
+const RangeFunction* range_function(std::string_view name) {
+  for (const RangeFunction& each : kRangeFunctions)
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
 const MemoryFunction* memory_function(std::string_view name) {
   if (name.starts_with("__builtin_")) name.remove_prefix(10);
   for (const MemoryFunction& each : kMemoryFunctions)
@@ -51,7 +71,8 @@ const MemoryFunction* memory_function(std::string_view name) {
 
 class Finder {
  public:
-  Finder(const SourceText& source, std::size_t begin, std::size_t end) : source_(source), begin_(begin), end_(end) {}
+  Finder(const SourceText& source, std::size_t begin, std::size_t end, const NameTouches& touches)
+      : source_(source), begin_(begin), end_(end), touches_(touches) {}
 
   std::vector<Access> run() {
     for (std::size_t i = begin_; i < end_; ++i) {
@@ -75,7 +96,9 @@ class Finder {
 
   void look_at(std::size_t i) {
     if (is(i, "*") && is_unary(i)) return star(i);
+    bool method = i > 0 && (is(i - 1, ".") || is(i - 1, "->"));
     if (is_word(i) && is(i + 1, "(") && memory_function(source_.word(i)) != nullptr) arguments(i);
+    if (is_word(i) && is(i + 1, "(") && !method && range_function(source_.word(i)) != nullptr) range_arguments(i);
     if (begins_operand(i)) chain(i, true);
   }
 
@@ -157,6 +180,9 @@ class Finder {
   std::size_t chain(std::size_t first, bool record) {
     std::size_t last = primary(first);
     std::size_t open_access = kNone;  // of found_: grows by members
+    bool named = record && touches_ && last == first && is_word(first) && !is(first + 1, "(") &&
+                 !is(first + 1, "[") && !is(first + 1, "->") && touches_(source_.word(first));
+    if (named) open_access = add(first, first, first);
     bool first_part = true;
     while (last != kNone) {
       std::size_t next = last + 1;
@@ -173,6 +199,7 @@ class Finder {
         last = next + 1;
         bool method = is(last + 1, "(");
         if (method) {
+          if (open_access != kNone) found_[open_access].whole_object = named;  // of a method, the object is known
           open_access = kNone;
         } else if (open_access != kNone) {
           found_[open_access].last = found_[open_access].address_last = last;
@@ -222,16 +249,51 @@ class Finder {
     found_.push_back(access);
   }
 
-  void arguments(std::size_t name) {
-    const MemoryFunction& function = *memory_function(source_.word(name));
-    std::vector<std::pair<std::size_t, std::size_t>> list;  // first and last token of each
+  using Arguments = std::vector<std::pair<std::size_t, std::size_t>>;  // first and last token of each
+  Arguments arguments_of(std::size_t name) const {
+    Arguments list;
     std::size_t open = name + 1, close = source_.partner(open);
-    if (close == kNone) return;
+    if (close == kNone) return list;
     for (std::size_t i = open + 1, first = i; i <= close; ++i) {
       if (i != close && (!is(i, ",") || source_.around(i) != open)) continue;
       if (i > first) list.emplace_back(first, i - 1);
       first = i + 1;
     }
+    return list;
+  }
+
+  // std::sort(begin, end): its arguments are pointers or iterators, and say how much there is.
+  void range_arguments(std::size_t name) {
+    const RangeFunction& function = *range_function(source_.word(name));
+    Arguments list = arguments_of(name);
+    auto there = [&](int index) { return index >= 0 && static_cast<std::size_t>(index) < list.size(); };
+    int last = function.end >= 0 ? function.end : function.count;
+    if (!there(last) || !there(0)) return;
+    auto [limit_first, limit_last] = list[static_cast<std::size_t>(last)];
+    std::string count = "(" + source_.between(limit_first, limit_last) + ")",
+                begin = source_.between(list[0].first, list[0].second);
+    if (function.end >= 0) count = "(" + count + " - (" + begin + "))";
+    bool known = !has_effects(limit_first, limit_last) && !has_effects(list[0].first, list[0].second);
+    for (int index : {0, function.to}) {
+      if (!there(index)) continue;
+      Access access;
+      std::tie(access.first, access.last) = list[static_cast<std::size_t>(index)];
+      access.address_first = access.first;
+      access.address_last = access.last;
+      access.sign = name;
+      access.needs_ampersand = false;
+      access.whole_object = access.is_iterator = true;
+      access.writes = index != 0 || function.writes;
+      access.reads = index == 0;
+      std::string own = source_.between(access.first, access.last);
+      if (known) access.size = count + " * sizeof *(" + own + ")";
+      found_.push_back(access);
+    }
+  }
+
+  void arguments(std::size_t name) {
+    const MemoryFunction& function = *memory_function(source_.word(name));
+    Arguments list = arguments_of(name);
     auto text = [&](int index) {
       bool there = index >= 0 && static_cast<std::size_t>(index) < list.size();
       auto [first, last] = there ? list[static_cast<std::size_t>(index)] : std::pair<std::size_t, std::size_t>{1, 0};
@@ -289,6 +351,7 @@ class Finder {
           other.last <= access.address_last && !(other.first == access.first && other.last == access.last))
         ++access.loads;
     if (access.whole_object) return;
+    access.is_pack = is(access.last + 1, "...") || (is(access.last + 1, ".") && is(access.last + 2, "."));
     std::string_view behind = source_.word(access.last + 1),
                      before = access.first > 0 ? source_.word(access.first - 1) : "";
     bool steps = behind == "++" || behind == "--" || before == "++" || before == "--";
@@ -300,6 +363,7 @@ class Finder {
 
   const SourceText& source_;
   std::size_t begin_, end_;
+  const NameTouches& touches_;
   std::vector<Access> found_;
 };
 
@@ -318,17 +382,19 @@ bool is_only_addressed(const SourceText& source, const Access& access) {
 
 std::string Access::address(const SourceText& source) const {
   std::string text = source.between(address_first, address_last);
-  return is_iterator ? "&*" + text : needs_ampersand ? "&" + text : text;
+  bool one = address_first == address_last || text.find_first_of(" +-") == std::string::npos;
+  if (is_iterator && text.starts_with('&')) return text;
+  return is_iterator ? "&*" + (one ? text : "(" + text + ")") : needs_ampersand ? "&" + text : text;
 }
 
-std::vector<Access> accesses_on(const SourceText& source, int line) {
+std::vector<Access> accesses_on(const SourceText& source, int line, const NameTouches& touches) {
   std::size_t first = source.first_token_of(line), end = source.first_token_of(line + 1);
   if (first == end) return {};
   std::size_t begin = first, behind = end;
   while (begin > 0 && !ends_search(source.word(begin - 1))) --begin;
   while (behind < source.tokens().size() && !ends_search(source.word(behind))) ++behind;
   std::vector<Access> result;
-  for (const Access& each : Finder(source, begin, behind).run())
+  for (const Access& each : Finder(source, begin, behind, touches).run())
     if (each.last >= first && each.first < end && !is_only_addressed(source, each)) result.push_back(each);
   return result;
 }

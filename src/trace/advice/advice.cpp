@@ -21,6 +21,7 @@ constexpr double kPays = 0.01;                   // of all waiting
 constexpr double kReplayedShare = 0.01;          // smaller places get the plain form without trying others
 constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1;
 constexpr int kEvictSoon = 15;
+constexpr std::uint32_t kPiecePages = 64;  // as place_in_pieces() writes it: as far as a request reaches
 
 // Nothing: a language that hints are not written in.
 std::optional<Dialect> dialect_of(const Unit& unit) {
@@ -52,6 +53,7 @@ std::optional<Dialect> dialect_of(const Unit& unit) {
 // A place of the trace with its expression in the source.
 struct Located {
   std::string path;
+  int line = 0;
   Dialect dialect = Dialect::c;
   const SourceText* source = nullptr;
   Chosen chosen;
@@ -115,7 +117,7 @@ class Adviser {
       if (chosen.accesses.empty()) continue;
       const Access& access = chosen.accesses.front();
       std::size_t last =
-          chosen.sure ? access.last : SourceText::kNone - static_cast<std::size_t>(sites_.sites[site].line);
+          chosen.sure ? access.last : SourceText::kNone - static_cast<std::size_t>(located_[site].line);
       becomes[site] =
           known.try_emplace({located_[site].path, chosen.sure ? access.first : 0, last}, site).first->second;
     }
@@ -123,13 +125,32 @@ class Adviser {
       if (site != FaultSites::kNone) site = becomes[site];
   }
 
+  // Where a function was inlined that hides its memory (it got a value, or a lambda's argument), the line that called
+  // it is the next best: there the hint is as near.
   Located look_up(const FaultSite& site, bool write) {
+    Located located = look_at(site, site.file, site.line, site.column, write);
+    if (!located.chosen.accesses.empty()) return located;
+    bool inlined = false, below = true;
+    for (const Frame& frame : symbols_.frames_at(site.code_address)) {
+      below = below && !(frame.file == site.file && frame.line == site.line && frame.column == site.column);
+      if (!below && inlined && !frame.library) {
+        Located caller = look_at(site, frame.file, frame.line, frame.column, write);
+        if (!caller.chosen.accesses.empty()) return caller;
+      }
+      inlined = !below && frame.inlined;
+      if (!below && !inlined) break;
+    }
+    return located;
+  }
+
+  Located look_at(const FaultSite& site, const std::string& file, int line, int column, bool write) {
     Located located;
+    located.line = line;
     located.chosen.why = "no line is known";
-    if (site.file.empty() || site.line == 0) return located;
+    if (file.empty() || line == 0) return located;
     Unit unit = symbols_.unit_at(site.code_address);
-    bool relative = site.file[0] != '/' && !unit.directory.empty();
-    located.path = sources_.find(relative ? unit.directory + "/" + site.file : site.file);
+    bool relative = file[0] != '/' && !unit.directory.empty();
+    located.path = sources_.find(relative ? unit.directory + "/" + file : file);
     located.source = sources_.read(located.path);
     located.chosen.why = "its source file is not there";
     if (located.source == nullptr) return located;
@@ -138,7 +159,13 @@ class Adviser {
     located.chosen.why = "hints are written in C and C++";
     if (!dialect) return located;
     located.dialect = *dialect;
-    located.chosen = choose_access(*located.source, site.line, site.column, write);
+    located.chosen = choose_access(*located.source, line, column, write);
+    if (!located.chosen.accesses.empty()) return located;
+    // Nothing in the text says that memory is touched: references, which debug information knows.
+    auto touches = [&](std::string_view name) {
+      return name_touches_memory(symbols_.module_of(site.code_address), site.code_address, name);
+    };
+    located.chosen = choose_access(*located.source, line, column, write, touches);
     return located;
   }
 
@@ -173,7 +200,7 @@ class Adviser {
     advice.share =
         static_cast<double>(pattern.all - first) / static_cast<double>(std::max<std::uint64_t>(report_.spareable, 1));
     const Located& located = located_[site];
-    if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(advice.site.line));
+    if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(located.line));
     if (first * 10 >= pattern.all * 9) {
       advice.why = "it uses memory for the first time, which a hint does not spare";
       return advice;
@@ -204,41 +231,65 @@ class Adviser {
   // --- what the hint says
   struct Candidate {
     ReplayHint hint;
-    bool before_loop = false;
+    LoopPlace place = LoopPlace::inside;
   };
 
-  std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool has_loop,
-                                    Dialect dialect) const {
+  // What is tried. A hint in a loop costs in each round, and keeps compilers from what they do with simple loops: one
+  // that can stand before it does.
+  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, LoopPlace loop,
+                                           Dialect dialect) {
     std::vector<Candidate> all;
     ReplayHint plain;
     plain.write = pattern.writes() >= kWrites;
     if ((has_size || pattern.next_page >= kSpans) && pattern.sequential < kOrdered)
       plain.pages_after = pattern.next_page >= kSpans ? 1 : 0;
-    all.push_back({plain, false});
+    // Several rows that a loop goes through side by side look scattered.
+    bool scattered = pattern.sequential < kOrdered, up = scattered || pattern.direction > 0;
+    if (loop == LoopPlace::range) {  // what is given to an algorithm
+      plain.pages_after = scattered ? plain.pages_after : kPiecePages - 1;
+      return {{plain, LoopPlace::range}};
+    }
+    bool row = !scattered && pattern.run_pages < kPiecePages;
+    if (loop == LoopPlace::pieces && up && !row) {
+      ReplayHint piece = plain;
+      if (!scattered) piece.pages_after = kPiecePages - 1;
+      return {{piece, LoopPlace::pieces}};
+    }
+    if (loop != LoopPlace::inside && scattered) return {{plain, LoopPlace::before}};
+    all.push_back({plain, LoopPlace::inside});
     if (pattern.sequential >= kOrdered) {
       ReplayHint sequential = plain;
       sequential.sequential = true;
-      all.push_back({sequential, false});
+      all.push_back({sequential, LoopPlace::inside});
       ReplayHint ahead = plain;
       auto pages = static_cast<std::int32_t>(std::clamp(std::lround(pattern.run_pages) - 1, 1L, 64L));
       ahead.read_ahead = pattern.direction * pages;
-      if (dialect != Dialect::cxx) all.push_back({ahead, false});
+      if (dialect != Dialect::cxx) all.push_back({ahead, LoopPlace::inside});
       ReplayHint whole = plain;
       whole.pages_after = static_cast<std::uint32_t>(pages);
-      if (has_loop && pattern.direction > 0 && pattern.run_pages < 64) all.push_back({whole, true});
+      if (loop != LoopPlace::inside && pattern.direction > 0 && row) all.push_back({whole, LoopPlace::before});
     }
     return all;
+  }
+
+  // The best place that there is for a hint of the first of its accesses, if it is one of a row.
+  static LoopPlace loop_place_of(const Located& located, bool write) {
+    const Access& access = located.chosen.accesses.front();
+    std::optional<CountingLoop> loop = counting_loop_around(*located.source, access.first);
+    HintForm whole;
+    whole.write = write;
+    bool can_say = located.dialect != Dialect::cxx && can_say_size(located.dialect, whole);
+    if (can_say && access.is_range() && !access.size.empty()) return LoopPlace::range;
+    if (!can_say || !loop || !hoisted(*located.source, *loop, access)) return LoopPlace::inside;
+    return can_be_cut(*located.source, *loop) && !has_fixed_length(*loop) ? LoopPlace::pieces : LoopPlace::before;
   }
 
   ReplayHint choose_form(std::uint32_t site, Advice& advice) {
     const Located& located = located_[site];
     const Access& access = located.chosen.accesses.front();
     Dialect dialect = located.dialect;
-    std::optional<CountingLoop> loop = counting_loop_around(*located.source, access.first);
-    HintForm whole;
-    whole.write = advice.pattern.writes() >= kWrites;
-    bool has_loop = advice.sure && can_say_size(dialect, whole) && loop && hoisted(*located.source, *loop, access);
-    std::vector<Candidate> all = candidates(advice.pattern, !access.size.empty(), has_loop, dialect);
+    LoopPlace loop = loop_place_of(located, advice.pattern.writes() >= kWrites);
+    std::vector<Candidate> all = candidates(advice.pattern, !access.size.empty(), loop, dialect);
     Candidate best = all.front();
     bool tried = report_.predicted && advice.share >= kReplayedShare;
     if (tried) {
@@ -268,7 +319,7 @@ class Adviser {
       advice.verdict = report_.predicted ? Verdict::little : Verdict::hint;
       advice.spares = advice.pattern.fetches;
     }
-    advice.hoisted = best.before_loop;
+    advice.loop_place = best.place;
     advice.form.write = best.hint.write;
     advice.form.sequential = best.hint.sequential;
     advice.form.read_ahead = best.hint.read_ahead;
@@ -297,17 +348,20 @@ class Adviser {
     for (const Access& access : located.chosen.accesses) {
       ReadyHint ready;
       ready.path = located.path;
-      ready.line = advice.site.line;
+      ready.line = located.line;
       ready.dialect = dialect;
       ready.code_address = advice.site.code_address;
       ready.expression_tokens = access.last - access.first;
       HintForm form = advice.form;
-      bool spans = hint.pages_after > 0 && !advice.hoisted;
+      bool spans = hint.pages_after > 0 && advice.loop_place == LoopPlace::inside;
       if (!access.size.empty() && !form.sequential && can_say_size(dialect, form)) form.size = access.size;
       AddressKind kind = dialect == Dialect::c ? AddressKind::plain
                                                : address_kind(symbols_.module_of(advice.site.code_address),
                                                               advice.site.code_address, *located.source, access);
-      if (advice.hoisted) add_before_loop(located, dialect, form, access, ready);
+      if (advice.loop_place == LoopPlace::before || advice.loop_place == LoopPlace::pieces)
+        add_before_loop(located, dialect, form, access, advice, ready);
+      // Where that cannot be written, the next best is in the loop after all.
+      if (advice.loop_place == LoopPlace::pieces) form.sequential = true;
       Access object = object_of(*located.source, access);
       bool has_object = object.address_last != access.address_last || located.source->is(access.sign, "*");
       if (spans && form.size.empty() && dialect != Dialect::cxx && kind == AddressKind::plain && has_object)
@@ -330,10 +384,14 @@ class Adviser {
     if (!placed.insertions.empty()) ready.ways.push_back(std::move(placed));
   }
   static void add_before_loop(const Located& located, Dialect dialect, const HintForm& form, const Access& access,
-                              ReadyHint& ready) {
+                              const Advice& advice, ReadyHint& ready) {
     std::optional<CountingLoop> loop = counting_loop_around(*located.source, access.first);
     std::optional<Hoisted> whole = loop ? hoisted(*located.source, *loop, access) : std::nullopt;
-    if (whole) add(ready, place_before_loop(*located.source, dialect, form, *loop, *whole));
+    if (!whole) return;
+    if (advice.loop_place == LoopPlace::pieces)
+      add(ready, place_in_pieces(*located.source, dialect, form, *loop, access));
+    else
+      add(ready, place_before_loop(*located.source, dialect, form, *loop, *whole));
   }
 
   // The object that a member belongs to: p of p->x, a[i] of a[i].x

@@ -20,6 +20,10 @@ enum class Verdict : std::uint8_t {
   not_found,  // it would help, and the expression is not known
 };
 
+// Where the hint of an element of a row stands: before the loop, before each piece of it; range: before an algorithm
+// that goes through it.
+enum class LoopPlace : std::uint8_t { inside, before, pieces, range };
+
 // A hint, ready to be written.
 struct ReadyHint {
   std::string path;  // of the source file, where it is
@@ -40,7 +44,7 @@ struct Advice {
   HintForm form;
   std::vector<ReadyHint> hints;  // several where it is not sure which expression faulted: all of them
   bool sure = false;
-  bool hoisted = false;         // the hint stands before a loop
+  LoopPlace loop_place = LoopPlace::inside;
   std::string why;              // for none and not_found, and where it is not sure
   double saves_ns = 0;          // of waiting, if only this one were hinted
   std::uint64_t spares = 0;     // faults

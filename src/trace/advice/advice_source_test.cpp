@@ -285,6 +285,83 @@ TEST(Hint, BeforeALoopThatCounts) {
     EXPECT_TRUE(before_loop(other) == "no loop" || before_loop(other) == "not hoisted") << other;
 }
 
+std::string in_pieces(const std::string& text, Dialect dialect = Dialect::cxx20) {
+  Marked mark = marked(text);
+  SourceText source(mark.source);
+  std::vector<Insertion> insertions;
+  for (const Access& access : accesses_on(source, mark.line)) {
+    std::optional<CountingLoop> loop = counting_loop_around(source, access.first);
+    if (!loop || !hoisted(source, *loop, access)) continue;
+    PlacedHint placed = place_in_pieces(source, dialect, {}, *loop, access);
+    if (placed.insertions.empty()) return placed.why_not;
+    for (const Insertion& each : placed.insertions) {
+      bool once = each.shared && std::any_of(insertions.begin(), insertions.end(), [&](const Insertion& other) {
+                    return other.shared && other.offset == each.offset;
+                  });
+      if (!once) insertions.push_back(each);
+    }
+  }
+  return with_insertions(source, insertions);
+}
+
+TEST(Hint, ForPiecesOfALoop) {
+  EXPECT_EQ(
+      in_pieces("void f() {\n  for (int i = 3; i < n; ++i) sum += a[i] * b[i];\n"
+                "                                      ^\n}\n"),
+      "void f() {\n"
+      "  for (int hl_from = 3, hl_to; hl_from < n; hl_from = hl_to) {\n"
+      "    hl_to = n - hl_from > (int)(1 + 262144 / sizeof a[0]) ? hl_from + (int)(1 + 262144 / sizeof a[0]) : n;\n"
+      "    hl::hint(&a[hl_from], {.size = (hl_to - hl_from) * sizeof a[0]});\n"
+      "    hl::hint(&b[hl_from], {.size = (hl_to - hl_from) * sizeof b[0]});\n"
+      "    for (int i = hl_from; i < n && i < hl_to; ++i) sum += a[i] * b[i];\n"
+      "  }\n}\n");
+  EXPECT_EQ(in_pieces("void f() {\n  for (size_t i = 0; i < n; i++) {\n    to[i] = of(from[i]...);\n"
+                      "                ^\n  }\n}\n"),
+            "void f() {\n"
+            "  for (size_t hl_from = 0, hl_to; hl_from < n; hl_from = hl_to) {\n"
+            "    hl_to = n - hl_from > (size_t)(1 + 262144 / sizeof to[0]) ? hl_from + (size_t)(1 + 262144 / sizeof "
+            "to[0]) : "
+            "n;\n"
+            "    hl::hint(&to[hl_from], {.size = (hl_to - hl_from) * sizeof to[0]});\n"
+            "    (hl::hint(&from[hl_from], {.size = (hl_to - hl_from) * sizeof from[0]}), ...);\n"
+            "    for (size_t i = hl_from; i < n && i < hl_to; i++) {\n    to[i] = of(from[i]...);\n  }\n  }\n}\n");
+}
+
+TEST(Hint, LoopsThatAreNotCut) {
+  for (const char* body : {"if (!a[i]) break;", "if (a[i]) goto out;", "a[i] = g(&i);", "x: a[i] = 0;",
+                           "switch (a[i]) { default: ; }"}) {
+    std::string line = std::string("  for (int i = 0; i < n; ++i) { ") + body + " }\n";
+    EXPECT_EQ(in_pieces("void f() {\n" + line + "        ^\n}\n"), "the loop cannot be cut into pieces") << body;
+  }
+  for (const char* head : {"i = 0; i < n; ++i", "auto i = 0; i < n; ++i", "char* i = 0; i < n; ++i"}) {
+    std::string line = std::string("  for (") + head + ") a[i] = 0;\n";
+    EXPECT_EQ(in_pieces("void f() {\n" + line + "        ^\n}\n"), "the loop cannot be cut into pieces") << head;
+  }
+}
+
+TEST(Access, OfNamesThatTouchMemory) {
+  SourceText source("void f() { first = g(second.x, third); }\n");
+  EXPECT_TRUE(accesses_on(source, 1).empty());
+  auto touches = [](std::string_view name) { return name == "first" || name == "second"; };
+  Chosen write = choose_access(source, 1, 18, true, touches), read = choose_access(source, 1, 24, false, touches);
+  ASSERT_EQ(write.accesses.size(), 1u);
+  EXPECT_EQ(write.accesses[0].address(source), "&first");
+  ASSERT_EQ(read.accesses.size(), 1u);
+  EXPECT_EQ(read.accesses[0].address(source), "&second.x");
+}
+
+TEST(Access, OfAlgorithms) {
+  SourceText source(
+      "void f() { std::sort(begin, end); std::copy_n(from + at, size, to + at); v.sort(a, b); g(std::sort(v())); "
+      "}\n");
+  std::vector<std::string> found;
+  for (const Access& each : accesses_on(source, 1))
+    found.push_back(each.address(source) + ", " + each.size + (each.writes ? ", written" : ""));
+  EXPECT_EQ(found, (std::vector<std::string>{"&*begin, ((end) - (begin)) * sizeof *(begin), written",
+                                             "&*(from + at), (size) * sizeof *(from + at)",
+                                             "&*(to + at), (size) * sizeof *(to + at), written"}));
+}
+
 std::string with_header(const std::string& text, int before_line = 1000, Dialect dialect = Dialect::c) {
   SourceText source(text);
   return with_insertions(source, include_header(source, dialect, before_line));

@@ -232,6 +232,9 @@ CompileCheck::Command CompileCheck::command_of(const Unit& unit) const {
   for (std::string word; words >> word;)
     if (word.starts_with("-std=") || (word.starts_with("-f") && !clang)) command.arguments.push_back(word);
   std::error_code absent;
+  // Programs configured by autoconf are not themselves without this, which debug information does not tell.
+  for (const fs::path& folder : {fs::path(unit.directory), fs::path(root_)})
+    if (fs::is_regular_file(folder / "config.h", absent)) command.arguments.push_back("-DHAVE_CONFIG_H");
   command.directory = fs::is_directory(unit.directory, absent) ? unit.directory : root_;
   for (const fs::path& folder : {fs::path(unit.directory), source.parent_path(), fs::path(root_),
                                  fs::path(root_) / "include", fs::path(root_) / "src"})
@@ -240,7 +243,7 @@ CompileCheck::Command CompileCheck::command_of(const Unit& unit) const {
   return command;
 }
 
-std::string CompileCheck::compile(const Unit& unit) {
+std::string CompileCheck::compile(const Unit& unit, Depth depth) {
   Command command = command_of(unit);
   fs::path source = (fs::path(unit.directory) / unit.source).lexically_normal();
   for (std::string& argument : command.arguments) {
@@ -248,8 +251,12 @@ std::string CompileCheck::compile(const Unit& unit) {
     if ((fs::path(command.directory) / argument).lexically_normal() == source) argument = source.string();
     argument = in_copy(argument);
   }
-  for (const char* more : {"-isystem", "", "-O0", "-S", "-o", "/dev/null"})
-    command.arguments.push_back(*more != '\0' ? more : folder_ + "/include");
+  for (const std::string& more : {std::string("-isystem"), folder_ + "/include", std::string("-g0")})
+    command.arguments.push_back(more);
+  if (depth == Depth::syntax)
+    command.arguments.push_back("-fsyntax-only");  // templates included
+  else
+    command.arguments.insert(command.arguments.end(), {"-S", "-o", "/dev/null"});
   return run(in_copy(command.directory), command.arguments, folder_ + "/log");
 }
 

@@ -21,8 +21,9 @@ class CompileCheck {
 
   // Replaces a file of the copy.
   Status put(const std::string& path, const std::string& text);
+  enum class Depth : std::uint8_t { syntax, code };  // code: as the program's own build does, which takes longer
   // Compiles a unit. "" when it does, else the compiler's first error, or why it could not be run.
-  std::string compile(const Unit& unit);
+  std::string compile(const Unit& unit, Depth depth);
 
  private:
   struct Command {

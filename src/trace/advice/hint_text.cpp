@@ -46,7 +46,8 @@ PlacedHint in_place(const SourceText& source, Dialect dialect, const HintForm& f
   // An iterator is kept as it is.
   const char* type = dialect == Dialect::c ? "__auto_type" : star || access.whole_object ? "auto" : "auto*";
   std::string before = std::string("__extension__({ ") + type + " hl_at = " + (access.needs_ampersand ? "&" : "");
-  std::string hint = hint_statement(dialect, form, star && dialect != Dialect::c ? "&*hl_at" : "hl_at");
+  std::string hint =
+      hint_statement(dialect, form, (star || access.is_iterator) && dialect != Dialect::c ? "&*hl_at" : "hl_at");
   std::string after = "; " + hint + " hl_at; })";
   std::size_t operand = star ? access.address_first : access.first;
   std::string text = before + source.between(operand, access.last) + after;
@@ -68,7 +69,11 @@ bool is_first_on_line(const SourceText& source, std::size_t token) {
 
 }  // namespace
 
-std::string hint_statement(Dialect dialect, const HintForm& form, const std::string& address) {
+std::string hint_statement(Dialect dialect, const HintForm& form, const std::string& address, bool pack) {
+  if (pack) {
+    std::string one = hint_statement(dialect, form, address);
+    return "(" + one.substr(0, one.size() - 1) + ", ...);";
+  }
   bool names = dialect == Dialect::cxx20;  // hl::read, not hl_read
   std::string argument = as_argument(address);
   if (form.needs_options() && dialect != Dialect::cxx) {
@@ -95,10 +100,14 @@ PlacedHint place_hint(const SourceText& source, Dialect dialect, const HintForm&
   }
   bool twice = !access.calls && !access.changes && !in_place_only && !changes_before(source, statement, access) &&
                (access.loads == 0 || (!statement.conditional && !statement.calls));
+  if (access.is_pack && (statement.standing == Standing::in_place || !twice)) {
+    placed.why_not = "it stands for several, and within an expression there is no hint for such";
+    return placed;
+  }
   if (statement.standing == Standing::in_place || !twice) return in_place(source, dialect, form, access);
 
   const Token& first = source.tokens()[statement.first];
-  placed.statement = hint_statement(dialect, form, access.address(source));
+  placed.statement = hint_statement(dialect, form, access.address(source), access.is_pack);
   placed.where = "before line " + std::to_string(first.line);
   if (statement.standing == Standing::body) {
     placed.where += ", with braces around both";
@@ -123,7 +132,7 @@ PlacedHint place_before_loop(const SourceText& source, Dialect dialect, const Hi
   whole.size = hoisted.size;
   Statement statement = statement_of(source, loop.keyword);
   const Token& first = source.tokens()[loop.keyword];
-  placed.statement = hint_statement(dialect, whole, hoisted.address);
+  placed.statement = hint_statement(dialect, whole, hoisted.address, hoisted.is_pack);
   placed.where = "before the loop of line " + std::to_string(first.line);
   if (statement.standing != Standing::before || statement.first != loop.keyword ||
       !is_first_on_line(source, loop.keyword) || !can_say_size(dialect, whole)) {
@@ -132,6 +141,37 @@ PlacedHint place_before_loop(const SourceText& source, Dialect dialect, const Hi
   }
   placed.insertions = {{source.line_start(first.line),
                         indentation(source.line_text(first.line)) + placed.statement + source.newline()}};
+  return placed;
+}
+
+PlacedHint place_in_pieces(const SourceText& source, Dialect dialect, const HintForm& form, const CountingLoop& loop,
+                           const Access& access) {
+  PlacedHint placed;
+  std::string base = source.between(access.first, access.sign - 1), element = "sizeof " + base + "[0]";
+  HintForm piece = form;
+  piece.sequential = false;
+  piece.read_ahead = 0;
+  piece.size = "(hl_to - hl_from) * " + element;
+  if (!can_be_cut(source, loop) || !can_say_size(dialect, piece)) {
+    placed.why_not = "the loop cannot be cut into pieces";
+    return placed;
+  }
+  const Token& keyword = source.tokens()[loop.keyword];
+  std::size_t body_end = source.tokens()[loop.body_last].end();
+  std::string space = indentation(source.line_text(keyword.line)), line = source.newline() + space + "  ";
+  std::string most = "(" + loop.type + ")(1 + 262144 / " + element + ")";
+  std::string head = "for (" + loop.type + " hl_from = " + loop.begin + ", hl_to; hl_from < " + loop.end +
+                     "; hl_from = hl_to) {" + line + "hl_to = " + loop.end + " - hl_from > " + most +
+                     " ? hl_from + " + most + " : " + loop.end + ";" + line;
+  placed.statement = hint_statement(dialect, piece, "&" + base + "[hl_from]", access.is_pack);
+  placed.where = "for pieces of the loop of line " + std::to_string(keyword.line);
+  const Token &begin = source.tokens()[loop.begin_first], &begin_end = source.tokens()[loop.begin_last];
+  placed.insertions = {
+      {keyword.offset, head, body_end, 0, true},
+      {keyword.offset, placed.statement + line, body_end},
+      {begin.offset, "hl_from", SourceText::kNone, begin_end.end() - begin.offset, true},
+      {source.tokens()[loop.end_last].end(), " && " + loop.variable + " < hl_to", SourceText::kNone, 0, true},
+      {body_end, source.newline() + space + "}", keyword.offset, 0, true}};
   return placed;
 }
 

@@ -29,8 +29,8 @@ struct HintForm {
 inline bool can_say_size(Dialect dialect, const HintForm& form) {
   return dialect != Dialect::cxx || (!form.write && !form.sequential && form.read_ahead == 0);
 }
-// "hl_seq_read(&a[i]);"
-std::string hint_statement(Dialect dialect, const HintForm& form, const std::string& address);
+// "hl_seq_read(&a[i]);"; of a `pack` of C++, "(hl::read(&a[i]), ...);"
+std::string hint_statement(Dialect dialect, const HintForm& form, const std::string& address, bool pack = false);
 // "hinterland/hint.h"
 const char* header_of(Dialect dialect);
 
@@ -39,6 +39,9 @@ struct Insertion {
   std::string text;
   // Of a pair, around something: where the other one is. Nests pairs that begin or end at one place.
   std::size_t other_end = SourceText::kNone;
+  std::size_t removes = 0;  // bytes of the source from `offset` on, on one line
+  // Of what hints of one loop need once: of these, the first one is written.
+  bool shared = false;
   bool operator==(const Insertion&) const = default;
 };
 
@@ -55,6 +58,10 @@ PlacedHint place_hint(const SourceText& source, Dialect dialect, const HintForm&
 // Before the loop, for all that it will touch.
 PlacedHint place_before_loop(const SourceText& source, Dialect dialect, const HintForm& form,
                              const CountingLoop& loop, const Hoisted& hoisted);
+// The loop in pieces of 64 pages, with a hint for all of a piece before it. It goes round just as often, with the
+// same values of its variable, whatever its body does to the bounds.
+PlacedHint place_in_pieces(const SourceText& source, Dialect dialect, const HintForm& form, const CountingLoop& loop,
+                           const Access& access);
 // The line that includes the header, where the file does not have it.
 std::vector<Insertion> include_header(const SourceText& source, Dialect dialect, int before_line);
 

@@ -32,11 +32,11 @@ std::vector<Line> lines_of(const SourceText& before, const std::vector<Insertion
     std::size_t taken = start;
     bool last = number == before.lines();
     for (; next != insertions.end() && (next->offset < end || (last && next->offset == end)); ++next) {
-      line.new_text += before.text().substr(taken, next->offset - taken);
+      if (next->offset > taken) line.new_text += before.text().substr(taken, next->offset - taken);
       line.new_text += next->text;
-      taken = next->offset;
+      taken = std::max(taken, next->offset + next->removes);
     }
-    line.new_text += before.text().substr(taken, end - taken);
+    if (taken < end) line.new_text += before.text().substr(taken, end - taken);
     lines.push_back(std::move(line));
   }
   return lines;
@@ -89,11 +89,11 @@ std::string with_insertions(const SourceText& source, std::vector<Insertion> ins
   std::string out;
   std::size_t taken = 0;
   for (const Insertion& each : in_order(std::move(insertions))) {
-    out += source.text().substr(taken, each.offset - taken);
+    if (each.offset > taken) out += source.text().substr(taken, each.offset - taken);
     out += each.text;
-    taken = each.offset;
+    taken = std::max(taken, each.offset + each.removes);
   }
-  return out += source.text().substr(taken);
+  return out += source.text().substr(std::min(taken, source.text().size()));
 }
 
 std::string unified_diff(const std::string& name, const SourceText& before,

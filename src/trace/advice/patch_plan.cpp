@@ -67,7 +67,7 @@ class Planner {
     return (near ? with_units : files).string();
   }
 
-  // Everything at once, if that compiles; else hint by hint, and each way to write it.
+  // Everything at once, if that compiles; else without those that do not, and each way to write them.
   void choose() {
     if (std::string problem = compile_all(); !problem.empty()) {
       plan_.why_not_compiled = "the sources do not compile as they are here: " + problem;
@@ -80,19 +80,55 @@ class Planner {
       return;
     }
     plan_.compiled = true;
-    for (ReadyHint* hint : all_) chosen_.push_back({hint, 0});
-    if (compile_all().empty()) return;
-    chosen_.clear();
-    for (ReadyHint* hint : all_) {
-      std::string problem = "there is no way to write it";
-      chosen_.push_back({hint, 0});
-      for (; chosen_.back().way < hint->ways.size(); ++chosen_.back().way)
-        if (problem = compile_all(); problem.empty()) break;
-      if (problem.empty()) continue;
-      plan_.dropped.push_back(fs::path(hint->path).filename().string() + ":" + std::to_string(hint->line) +
-                              ": the hint is left out, because it does not compile: " + hint->ways.front().statement +
-                              " (" + problem + ")");
-      chosen_.pop_back();
+    // What a compiler reads without complaint may still be too much for it.
+    for (CompileCheck::Depth depth : {CompileCheck::Depth::syntax, CompileCheck::Depth::code}) {
+      depth_ = depth;
+      if (depth == CompileCheck::Depth::code && compile_all().empty()) return;
+      plan_.dropped.clear();
+      chosen_.clear();
+      for (ReadyHint* hint : all_) chosen_.push_back({hint, 0});
+      if (compile_all().empty()) continue;
+      chosen_.clear();
+      choose_among(all_.begin(), all_.end());
+    }
+  }
+
+  // In halves: few hints do not compile, and each try takes as long as the program's own files.
+  using Place = std::vector<ReadyHint*>::iterator;
+  void choose_among(Place begin, Place end) {
+    if (end - begin == 1) return choose_way(**begin);
+    for (auto [first, last] :
+         {std::pair(begin, begin + (end - begin) / 2), std::pair(begin + (end - begin) / 2, end)}) {
+      std::size_t before = chosen_.size();
+      for (Place each = first; each != last; ++each) chosen_.push_back({*each, 0});
+      if (compile_all().empty()) continue;
+      chosen_.resize(before);
+      choose_among(first, last);
+    }
+  }
+
+  void choose_way(ReadyHint& hint) {
+    std::string problem = "there is no way to write it";
+    chosen_.push_back({&hint, 0});
+    for (; chosen_.back().way < hint.ways.size(); ++chosen_.back().way)
+      if (problem = compile_all(); problem.empty()) return;
+    plan_.dropped.push_back(fs::path(hint.path).filename().string() + ":" + std::to_string(hint.line) +
+                            ": the hint is left out, because it does not compile: " + hint.ways.front().statement +
+                            " (" + problem + ")");
+    chosen_.pop_back();
+  }
+
+  static void add_insertions(std::vector<Insertion>& list, const std::vector<Insertion>& more) {
+    auto known = [&](const Insertion& each) { return std::find(list.begin(), list.end(), each) != list.end(); };
+    bool there = std::all_of(more.begin(), more.end(), [&](const Insertion& each) {  // of another place on the line
+      return each.shared || known(each);
+    });
+    if (there) return;
+    for (const Insertion& each : more) {
+      bool once = each.shared && std::any_of(list.begin(), list.end(), [&](const Insertion& other) {
+                    return other.shared && other.offset == each.offset;
+                  });
+      if (!once) list.push_back(each);
     }
   }
 
@@ -107,10 +143,7 @@ class Planner {
     for (const Choice& choice : in_order) {
       std::vector<Insertion>& list = by_file[choice.hint->path];
       const std::vector<Insertion>& more = choice.hint->ways[choice.way].insertions;
-      bool there = std::all_of(more.begin(), more.end(), [&](const Insertion& each) {  // of another place on the line
-        return std::find(list.begin(), list.end(), each) != list.end();
-      });
-      if (!there) list.insert(list.end(), more.begin(), more.end());
+      add_insertions(list, more);
       auto [at, fresh] = headers.try_emplace(choice.hint->path, choice.hint->dialect, choice.hint->line);
       at->second.second = std::min(at->second.second, choice.hint->line);
     }
@@ -155,7 +188,7 @@ class Planner {
       std::string name = unit.directory + "/" + unit.source;
       if (std::find(done.begin(), done.end(), name) != done.end()) continue;
       done.push_back(name);
-      if (std::string problem = check_->compile(unit); !problem.empty()) return problem;
+      if (std::string problem = check_->compile(unit, depth_); !problem.empty()) return problem;
     }
     return {};
   }
@@ -189,6 +222,7 @@ class Planner {
   SourceTree& sources_;
   std::vector<ReadyHint*> all_;
   std::vector<Choice> chosen_;
+  CompileCheck::Depth depth_ = CompileCheck::Depth::syntax;
   std::unique_ptr<CompileCheck> check_;
   PatchPlan plan_;
 };

@@ -1,6 +1,7 @@
 #include "trace/advice/statement.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 #include "trace/advice/words.hpp"
@@ -217,6 +218,7 @@ std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::
   while (equals < parts[0] && !source.is(equals, "=")) ++equals;
   if (equals >= parts[0] || !is_word(source, equals - 1) || equals + 1 >= parts[0]) return {};
   loop.variable = source.word(equals - 1);
+  if (equals - 1 > head + 1) loop.type = source.between(head + 1, equals - 2);
   std::size_t test = parts[0] + 1, step = parts[1] + 1, close = source.partner(head);
   bool below = source.is(test, loop.variable) && (source.is(test + 1, "<") || source.is(test + 1, "!=")) &&
                test + 2 < parts[1];
@@ -224,12 +226,49 @@ std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::
                                       (source.is(step, loop.variable) && source.is(step + 1, "++")));
   if (!below || !by_one) return {};
   loop.begin = source.between(equals + 1, parts[0] - 1);
+  loop.begin_first = equals + 1;
+  loop.begin_last = parts[0] - 1;
+  loop.end_last = parts[1] - 1;
   loop.end = source.between(test + 2, parts[1] - 1);
   bool one_value = loop.begin.find(',') == std::string::npos && loop.end.find("&&") == std::string::npos &&
                    loop.end.find("||") == std::string::npos && loop.begin.find('(') == std::string::npos &&
                    loop.end.find('(') == std::string::npos;
   if (!one_value) return {};
   return loop;
+}
+
+bool can_be_cut(const SourceText& source, const CountingLoop& loop) {
+  bool plain_type = !loop.type.empty() && loop.type.find_first_of("*&,(") == std::string::npos &&
+                    loop.type.find("auto") == std::string::npos && !loop.type.starts_with("const ");
+  if (!plain_type || loop.end.find_first_of("=?") != std::string::npos || loop.begin.find('=') != std::string::npos ||
+      loop.end.find("++") != std::string::npos || loop.end.find("--") != std::string::npos)
+    return false;
+  // One line, as an insertion is.
+  if (source.tokens()[loop.begin_first].line != source.tokens()[loop.begin_last].line) return false;
+  static constexpr std::string_view kLeaves[] = {"break", "goto", "case", "default", "asm", "co_yield", "co_await"};
+  for (std::size_t i = loop.body_first; i <= loop.body_last; ++i) {
+    std::string_view word = source.word(i), behind = source.word(i + 1), before = source.word(i - 1);
+    if (one_of(word, kLeaves) || (word == "&&" && is_word(source, i + 1) && before == "="))
+      return false;  // and &&label
+    bool label = behind == ":" && is_word(source, i) && (before == ";" || before == "{" || before == "}");
+    if (label) return false;
+    if (word != loop.variable || before == "." || before == "->") continue;
+    bool changed =
+        one_of(behind, kAssignments) || behind == "++" || behind == "--" || before == "++" || before == "--";
+    bool given_away = before == "&" && !is_word(source, i - 2) && !source.is(i - 2, ")") && !source.is(i - 2, "]");
+    if (changed || given_away) return false;
+  }
+  return true;
+}
+
+bool has_fixed_length(const CountingLoop& loop) {
+  SourceText bounds(loop.begin + " " + loop.end);
+  return std::all_of(bounds.tokens().begin(), bounds.tokens().end(), [](const Token& token) {
+    if (token.kind != TokenKind::word) return true;
+    bool k_name = token.text.size() > 1 && token.text[0] == 'k' && std::isupper(token.text[1]) != 0;
+    return k_name || std::none_of(token.text.begin(), token.text.end(),
+                                  [](unsigned char letter) { return std::islower(letter) != 0; });
+  });
 }
 
 std::optional<Hoisted> hoisted(const SourceText& source, const CountingLoop& loop, const Access& access) {
@@ -260,6 +299,7 @@ std::optional<Hoisted> hoisted(const SourceText& source, const CountingLoop& loo
   result.address = "&" + base + "[" + loop.begin + "]";
   std::string count = from_zero ? loop.end : "(" + loop.end + ") - (" + loop.begin + ")";
   bool plain = from_zero && count.find(' ') == std::string::npos;
+  result.is_pack = access.is_pack;
   result.size = (plain ? count : "(" + count + ")") + " * sizeof " + base + "[0]";
   return result;
 }

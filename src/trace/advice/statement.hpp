@@ -36,13 +36,22 @@ struct CountingLoop {
   std::size_t keyword = 0;  // token
   std::size_t body_first = 0, body_last = 0;
   std::string variable, begin, end;
+  std::string type;                                           // of the variable, where the loop declares it
+  std::size_t begin_first = 0, begin_last = 0, end_last = 0;  // tokens
 };
 // The innermost loop around it, if it is such a one.
 std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token);
 
+// Whether it can be cut into pieces: it declares its variable, nothing else changes that, and its body neither leaves
+// it by `break` or `goto` nor has a label to come back to.
+bool can_be_cut(const SourceText& source, const CountingLoop& loop);
+// Its bounds are numbers, or named as constants are: kSize, SIZE. Such loops are short.
+bool has_fixed_length(const CountingLoop& loop);
+
 // `a[i]` of a loop over i, where neither a nor the bounds change in the loop: "&a[begin]" and the bytes of all.
 struct Hoisted {
   std::string address, size;
+  bool is_pack = false;
 };
 std::optional<Hoisted> hoisted(const SourceText& source, const CountingLoop& loop, const Access& access);
 
