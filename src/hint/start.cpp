@@ -39,6 +39,8 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   disable_kernel_features({settings->without_write_protect, settings->without_move, settings->without_poison,
                            settings->without_vectored_discard});
   Kernel& kernel = real_kernel();
+  const FaultDelivery faults = settings->faults_by_signal ? FaultDelivery::signals : FaultDelivery::messages;
+  kernel.deliver_faults_by(faults);
   if (Status opened = kernel.open(); !opened) return std::unexpected(opened.error());
   auto device = far::open_device(settings->far_url, {settings->key_file, settings->timeout_ns});
   if (!device) return std::unexpected(device.error());
@@ -51,6 +53,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.read_ahead_pages_max = settings->read_ahead_pages;
   options.policy = *policy;
   options.on_managed = on_managed;
+  options.faults = faults;
   options.take_by_move = settings->take != Settings::Take::protect;
   if (observer_of != nullptr) options.observer = observer_of(*settings);
   return Pager::start(options, kernel, std::move(*device));

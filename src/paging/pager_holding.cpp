@@ -31,6 +31,34 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
   });
 }
 
+void Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write) {
+  Core& core = impl_->core;
+  impl_->refuse_copies();
+  for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
+    core.marks.hold(page);
+    // Evictors take the busy bit and then look at the mark, we the other way round: one of us sees the other. (Theirs
+    // is a locked instruction, which on x86-64 is as good as this fence.)
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    impl_->signal_faults.bring(page, write);
+  });
+}
+
+bool Pager::faults_by_signal() const { return impl_->core.faults_by_signal; }
+
+FaultOutcome Pager::serve_fault(std::uintptr_t address, bool write, bool write_protect) {
+  FaultOutcome outcome = impl_->signal_faults.serve(address, write, write_protect);
+  return outcome == FaultOutcome::foreign && !impl_->is_foreign(address) ? FaultOutcome::served : outcome;
+}
+
+// While others change what is mapped, or this thread itself does, that is not known: then no.
+bool Pager::Impl::is_foreign(std::uintptr_t address) {
+  if (!map_mutex.try_lock()) return false;
+  bool foreign = false;
+  regions.for_each(address, address + 1, [&](const Region& region) { foreign = region.surrendered; });
+  map_mutex.unlock();
+  return foreign;
+}
+
 void Pager::let_go(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
   impl_->refuse_copies();
