@@ -10,9 +10,11 @@
 #include "base/stats.hpp"
 #include "base/suggest.hpp"
 #include "far/device.hpp"
+#include "hint/entry.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "policy/policies.hpp"
+#include "signal/self_paging.hpp"
 
 namespace hinterland::hint {
 namespace {
@@ -56,7 +58,16 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.faults = faults;
   options.take_by_move = settings->take != Settings::Take::protect;
   if (observer_of != nullptr) options.observer = observer_of(*settings);
-  return Pager::start(options, kernel, std::move(*device));
+  Result<Pager*> started = Pager::start(options, kernel, std::move(*device));
+  if (started && settings->faults_by_signal) {
+    if (&hl_signal_library == nullptr)
+      log::warning(
+          "faults are served by signal, but libhinterland-signal.so is not loaded: system calls on far memory fail "
+          "with "
+          "EFAULT; link it or name it in LD_PRELOAD, or use --fault message");
+    begin_self_paging();
+  }
+  return started;
 }
 
 }  // namespace hinterland::hint

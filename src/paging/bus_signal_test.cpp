@@ -282,16 +282,16 @@ TEST(BusSignalTest, HeldBytesAreThereForSystemCalls) {
     constexpr std::size_t kPiece = 256 * kKiB;
     if (pwrite(file, words_of(address), kBytes, 0) == static_cast<ssize_t>(kBytes)) return "nothing is far";
     for (std::size_t at = 0; at < kBytes; at += kPiece) {
-      pager.hold_for_call(address + at, kPiece, false);
+      if (!pager.hold_for_call(address + at, kPiece, false)) return "not all was held";
       ssize_t wrote = pwrite(file, words_of(address + at), kPiece, static_cast<off_t>(at));
-      pager.let_go(address + at, kPiece);
+      pager.let_go_after_call(address + at, kPiece);
       if (wrote != static_cast<ssize_t>(kPiece)) return "pwrite of held bytes";
     }
     auto copy = static_cast<std::uintptr_t>(pager.map(kBytes, kPageSize, kReadWrite));
     for (std::size_t at = 0; at < kBytes; at += kPiece) {
       pager.hold_for_call(copy + at, kPiece, true);
       ssize_t got = pread(file, words_of(copy + at), kPiece, static_cast<off_t>(at));
-      pager.let_go(copy + at, kPiece);
+      pager.let_go_after_call(copy + at, kPiece);
       if (got != static_cast<ssize_t>(kPiece)) return "pread into held bytes";
     }
     if (!is_filled(copy) || !is_filled(address)) return "a word is wrong";
@@ -303,10 +303,10 @@ TEST(BusSignalTest, HoldingWhatIsNotThereIsNoError) {
   by_signal([](Pager& pager) -> std::string {
     std::uintptr_t address = filled(pager);
     pager.unmap(address, kBytes);
-    pager.hold_for_call(address, kBytes, true);
+    if (pager.hold_for_call(address, kBytes, true)) return "it says that all is there";
     errno = 0;
     bool refused = write(STDERR_FILENO, words_of(address), 8) < 0 && errno == EFAULT;
-    pager.let_go(address, kBytes);
+    pager.let_go_after_call(address, kBytes);
     return refused ? "" : "a write of unmapped bytes is not EFAULT";
   });
 }

@@ -162,9 +162,10 @@ class Pager {
   // In the SIGBUS handler, under InsideRuntime. The address lies in the window.
   FaultOutcome serve_fault(std::uintptr_t address, bool write, bool write_protect);
   // For a system call that is about to read (write: or fill) these bytes: brings in what of them lies in the window,
-  // and holds it until let_go(). What cannot be had, or is not mapped, is left to the system call. Not from a signal
-  // handler that interrupted the runtime.
-  void hold_for_call(std::uintptr_t address, std::size_t length, bool write);
+  // and holds it until let_go_after_call(). False: some of it cannot be had, or is not mapped, which is left to the
+  // system call. Next to nothing where the bytes are there. Callable in a signal handler of the program's.
+  bool hold_for_call(std::uintptr_t address, std::size_t length, bool write);
+  void let_go_after_call(std::uintptr_t address, std::size_t length);
 
   // This process is a copy that was made without before_fork(): its regions stayed with the parent.
   bool is_copy() const;

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "paging/pager_impl.hpp"
+#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 namespace {
@@ -31,15 +32,28 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
   });
 }
 
-void Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write) {
+bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write) {
   Core& core = impl_->core;
   impl_->refuse_copies();
+  bool there = true;
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
     core.marks.hold(page);
     // Evictors take the busy bit and then look at the mark, we the other way round: one of us sees the other. (Theirs
     // is a locked instruction, which on x86-64 is as good as this fence.)
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    impl_->signal_faults.bring(page, write);
+    there = impl_->signal_faults.bring(page, write) && there;
+  });
+  return there;
+}
+
+// As let_go(), which takes more care than is needed while the policy need not be told.
+void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
+    if (!core.marks.let_go(page)) return;
+    Undisturbed undisturbed;  // the page will be busy in our hands
+    HeapCalls::Call call(impl_->heap_calls);
+    impl_->may_leave(page);
   });
 }
 

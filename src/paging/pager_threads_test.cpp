@@ -184,8 +184,8 @@ class Worker {
     check(
         pread(file, at(target), bytes_of_pages(count), 0) == static_cast<ssize_t>(bytes_of_pages(count)) ? 0 : -errno,
         "pread");
-    if (holds) pager_.let_go(address(first), bytes_of_pages(count));
-    if (holds) pager_.let_go(address(target), bytes_of_pages(count));
+    if (holds) pager_.let_go_after_call(address(first), bytes_of_pages(count));
+    if (holds) pager_.let_go_after_call(address(target), bytes_of_pages(count));
     std::memmove(shadow_at(target), shadow_at(first), bytes_of_pages(count));
     close(file);
   }

@@ -131,6 +131,20 @@ long as_libc(long result) {
   return -1;
 }
 
+// futex(2), of which the C++ library's waiting on atomics is made: in signal mode the kernel serves no fault on the
+// word.
+long wait_or_wake(long a, long b, long c, long d, long e, long f) {
+  Pager& far = pager();
+  auto word = static_cast<std::uintptr_t>(a);
+  if (!far.faults_by_signal() || !far.contains(word)) return as_libc(raw::call(SYS_futex, a, b, c, d, e, f));
+  int saved_errno = errno;
+  far.hold_for_call(word, sizeof(int), true);
+  long result = raw::call(SYS_futex, a, b, c, d, e, f);
+  far.let_go_after_call(word, sizeof(int));
+  errno = saved_errno;
+  return as_libc(result);
+}
+
 }  // namespace
 
 namespace hinterland::forking {
@@ -152,24 +166,26 @@ HL_INTERPOSED int __clone(Entry* entry, void* stack, int flags, void* argument, 
     __attribute__((alias("clone")));
 
 // The calls that syscall() below does not make itself.
-extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long a, long b, long c, long d, long e) {
+extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long a, long b, long c, long d, long e,
+                                                              long f) {
   // Hints rely on there being no handlers until we say so. (Not read: the pointer may be wrong, which is EFAULT.)
   if (number == SYS_rt_sigaction && b != 0) signal_handlers::expect(static_cast<int>(a));
   if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
-  if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e));
+  if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e, f));
+  if (number == SYS_futex) return wait_or_wake(a, b, c, d, e, f);
   if (number == SYS_fork) return forking::fork_plain();
   if (number == SYS_clone && copies(static_cast<std::uint64_t>(a)))
     return Copying(static_cast<std::uint64_t>(a), reinterpret_cast<int*>(c), reinterpret_cast<int*>(d)).make();
   const auto* arguments = reinterpret_cast<const clone_args*>(a);
   if (number == SYS_clone3 && copies(arguments->flags)) return Copying(arguments, static_cast<std::size_t>(b)).make();
-  return as_libc(raw::call(number, a, b, c, d, e));
+  return as_libc(raw::call(number, a, b, c, d, e, f));
 }
 
 extern "C" __attribute__((used)) long hinterland_failed_call(long result) { return as_libc(result); }
 
 // As libc's, in so far as a call that makes a thread comes back on the stack that was given for it, without a frame
-// of ours there. Only what may copy or end the process, or install a signal handler, is looked at:
-// - exit, exit_group, fork, rt_sigaction: always
+// of ours there. Only what may copy or end the process, install a signal handler, or wait, is looked at:
+// - exit, exit_group, fork, rt_sigaction, futex: always
 // - clone, unless it shares the memory (CLONE_VM, 0x100) or gives a stack
 // - clone3, the same (clone_args: flags at 0, stack at 40), if its size is one that we know (64 to 88 bytes)
 // Without the parameters that <unistd.h> declares: not optimised, GCC saves those of "..." in a frame that is not
@@ -184,6 +200,8 @@ __attribute__((naked)) void hinterland_syscall() {
       "cmp $57, %rdi\n\t"
       "je 3f\n\t"
       "cmp $13, %rdi\n\t"
+      "je 3f\n\t"
+      "cmp $202, %rdi\n\t"
       "je 3f\n\t"
       "cmp $56, %rdi\n\t"
       "je 1f\n\t"
@@ -226,6 +244,6 @@ __attribute__((naked)) void hinterland_syscall() {
 }
 
 static_assert(SYS_exit == 60 && SYS_exit_group == 231 && SYS_fork == 57 && SYS_clone == 56 && SYS_clone3 == 435 &&
-              SYS_rt_sigaction == 13);
+              SYS_rt_sigaction == 13 && SYS_futex == 202);
 static_assert(CLONE_VM == 0x100 && offsetof(clone_args, flags) == 0 && offsetof(clone_args, stack) == 40);
 static_assert(sizeof(clone_args) == CLONE_ARGS_SIZE_VER2 && CLONE_ARGS_SIZE_VER0 == 64 && CLONE_ARGS_SIZE_VER2 == 88);
