@@ -16,6 +16,7 @@ namespace hinterland::bus_signal {
 namespace {
 
 thread_local char* t_stack_top = nullptr;
+thread_local std::size_t t_stack_bytes = 0;
 thread_local bool t_blocked = false;
 thread_local bool t_pending = false;           // SIGBUS was sent while the program believes that it blocks it
 thread_local unsigned t_foreign_in_row = 0;    // faults where no memory of ours is mapped
@@ -107,10 +108,7 @@ bool is_served(const siginfo_t* info, const ucontext_t* context) {
   constexpr std::uint64_t kPresent = 1, kWrite = 2;  // of the processor's error code
   auto error = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_ERR]);
   Fault fault{address, (error & kWrite) != 0, (error & kPresent) != 0, FaultOutcome::served};
-  if (t_stack_top != nullptr)
-    call_on(t_stack_top, serve, &fault);
-  else
-    serve(&fault);
+  on_local_stack(serve, &fault);
   bool again = fault.outcome == FaultOutcome::foreign && t_foreign == info->si_addr;
   t_foreign_in_row = again ? t_foreign_in_row + 1 : 0;
   t_foreign = fault.outcome == FaultOutcome::foreign ? info->si_addr : nullptr;
@@ -247,7 +245,18 @@ bool block(bool blocked) {
   return before;
 }
 
+// Where it is in use already, further down: a handler of the program's may have interrupted what runs there.
+void on_local_stack(void (*body)(void*), void* argument) {
+  auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  bool is_on_it = reinterpret_cast<std::uintptr_t>(t_stack_top) - here < t_stack_bytes;
+  if (t_stack_top == nullptr || is_on_it)
+    body(argument);
+  else
+    call_on(t_stack_top, body, argument);
+}
+
 void use_stack(void* base, std::size_t bytes) {
+  t_stack_bytes = bytes;
   t_stack_top = base == nullptr
                     ? nullptr
                     : reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + bytes) & ~std::uintptr_t{15});

@@ -31,4 +31,8 @@ bool is_blocked();
 // must have 64 KiB to spare. It must be local, and outlive the thread's last touch of far memory.
 void use_stack(void* base, std::size_t bytes);
 
+// Calls body(argument) on that stack, or, where there is none, on this one. For what moves pages outside of a fault:
+// on a far stack it could take away the page that it stands on, and wait for itself (I6).
+void on_local_stack(void (*body)(void*), void* argument);
+
 }  // namespace hinterland::bus_signal

@@ -2,6 +2,7 @@
 // would give up without a word (the end of a thread, priority-inheriting futexes).
 #include <atomic>
 
+#include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/undisturbed.hpp"
 
@@ -51,9 +52,18 @@ void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
     if (!core.marks.let_go(page)) return;
-    Undisturbed undisturbed;  // the page will be busy in our hands
-    HeapCalls::Call call(impl_->heap_calls);
-    impl_->may_leave(page);
+    struct Page {
+      Impl& parts;
+      PageIndex index;
+    } left{*impl_, page};
+    bus_signal::on_local_stack(
+        [](void* argument) {
+          auto* asked = static_cast<Page*>(argument);
+          Undisturbed undisturbed;  // the page will be busy in our hands
+          HeapCalls::Call call(asked->parts.heap_calls);
+          asked->parts.may_leave(asked->index);
+        },
+        &left);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "paging/bus_signal.hpp"
 #include "paging/hints.hpp"
 #include "paging/undisturbed.hpp"
 
@@ -40,6 +41,21 @@ FaultOutcome SignalFaults::serve(std::uintptr_t address, bool write, bool write_
 
 bool SignalFaults::bring(PageIndex page, bool write) {
   if (is_there(page, write)) return true;
+  struct Wanted {
+    SignalFaults& self;
+    PageIndex page;
+    bool write, there;
+  } wanted{*this, page, write, false};
+  bus_signal::on_local_stack(
+      [](void* argument) {
+        auto* asked = static_cast<Wanted*>(argument);
+        asked->there = asked->self.bring_absent(asked->page, asked->write);
+      },
+      &wanted);
+  return wanted.there;
+}
+
+bool SignalFaults::bring_absent(PageIndex page, bool write) {
   // The page will be busy in our hands: no signal handler may run here that touches it.
   Undisturbed undisturbed;
   // More than once only where other threads give the page away meanwhile, by madvise for example.

@@ -32,6 +32,7 @@ class SignalFaults {
 
  private:
   FaultHandler& take_lane();
+  bool bring_absent(PageIndex page, bool write);
   bool is_there(PageIndex page, bool write) const;
   void wait_until_free(PageIndex page);
 

@@ -143,6 +143,11 @@ HL_HELD(int, setrlimit, (__rlimit_resource_t resource, const struct rlimit* limi
         held.in(limits))
 HL_HELD(int, setrlimit64, (__rlimit_resource_t resource, const struct rlimit64* limits), (resource, limits),
         held.in(limits))
+HL_HELD(int, prlimit, (pid_t process, __rlimit_resource_t resource, const struct rlimit* limits, struct rlimit* old),
+        (process, resource, limits, old), held.in(limits), held.out(old))
+HL_HELD(int, prlimit64,
+        (pid_t process, __rlimit_resource_t resource, const struct rlimit64* limits, struct rlimit64* old),
+        (process, resource, limits, old), held.in(limits), held.out(old))
 HL_HELD(int, getrusage, (__rusage_who_t who, struct rusage* usage), (who, usage), held.out(usage))
 HL_HELD(int, uname, (utsname * names), (names), held.out(names))
 HL_HELD(int, sysinfo, (struct sysinfo * info), (info), held.out(info))

@@ -49,18 +49,19 @@ long set_alternate(void* base, std::size_t bytes, int flags = 0) {
 }
 long set_own_alternate() { return set_alternate(t_block + 2 * kPageSize + kPart, kPart); }
 
-// Where the thread's own stack is far, its last moments are not: then the other stack is gone.
-void hold_end_of_stack() {
-  char here;
-  constexpr std::size_t kBytes = 32 * kKiB;
-  if (is_far(&here)) hl_self_paging.hold(reinterpret_cast<std::uintptr_t>(&here) - kBytes, kBytes + kPageSize, 1);
+// The stack of a thread may itself be far. It is needed before the thread has the other one, and when that is gone.
+void hold_top_of_stack(const pthread_attr_t* attributes) {
+  void* lowest = nullptr;
+  std::size_t bytes = 0;
+  if (attributes == nullptr || pthread_attr_getstack(attributes, &lowest, &bytes) != 0) return;
+  std::size_t top = bytes < 64 * kKiB ? bytes : 64 * kKiB;
+  if (is_far(lowest)) hl_self_paging.hold(reinterpret_cast<std::uintptr_t>(lowest) + (bytes - top), top, 1);
 }
 
 void use_block(char* block) {
   t_block = block;
   hl_self_paging.use_stack(block + kPageSize, kPart);
   set_own_alternate();
-  hold_end_of_stack();
   if (g_have_key) pthread_setspecific(g_key, reinterpret_cast<void*>(std::uintptr_t{1}));
 }
 
@@ -112,6 +113,7 @@ HL_INTERPOSED(int, pthread_create,
   Held held;
   held.out(thread);
   held.in(attributes);
+  hold_top_of_stack(attributes);
   int error = held.done(NEXT(pthread_create)(thread, attributes, run, start));
   if (error == 0) return 0;
   syscall(SYS_munmap, block, kBlock);
