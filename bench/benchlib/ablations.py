@@ -24,6 +24,14 @@ ABLATIONS = (
     Ablation("batched unmapping", ("--without", "vectored-discard")),
     Ablation("waiting for pressure", ("--takeover", "start")),
 )
+# bench/run --signal: faults served by the threads that have them, beside those served by message.
+SIGNAL_OPTIONS = ("--fault", "signal")
+
+
+def by_signal(url):
+    return Far(url, "by signal", SIGNAL_OPTIONS)
+
+
 # For Redis under open load. Until the command has such a switch, the result says that it was left out for that.
 FEEDBACK = Ablation("feedback", ("--reclaim-feedback", "off"))
 
@@ -37,5 +45,8 @@ class Known:
 
     def missing(self, ablation):
         """Why it cannot be tried, or None."""
-        flags = [word for word in ablation.options if word.startswith("--")]
+        return self.missing_option(ablation.options)
+
+    def missing_option(self, options):
+        flags = [word for word in options if word.startswith("--")]
         return next((f"this hinterland has no {flag}" for flag in flags if flag not in self._words), None)

@@ -61,6 +61,7 @@ class Choice:
     swap_reasons: dict
     known: object = None  # ablations.Known
     ablate: bool = False
+    signal: bool = False  # faults by signal, too
 
 
 def _ways_of(benchmark, choice):
@@ -72,6 +73,8 @@ def _ways_of(benchmark, choice):
     tried += (ablations.FEEDBACK,) if benchmark.group == "open-load" else ()
     for ablation in tried:
         yield ablation.way("mem:"), choice.known.missing(ablation)
+    if choice.signal and benchmark.ablated:
+        yield ablations.by_signal("mem:"), choice.known.missing_option(ablations.SIGNAL_OPTIONS)
     for way in ways.SWAPS:
         if way.swap == benchmark.swap:
             yield way, choice.swap_reasons[way.swap]

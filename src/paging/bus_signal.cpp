@@ -137,28 +137,15 @@ void end_by_default(const siginfo_t* info) {
   if (info->si_code <= 0) send_again(info);
 }
 
-struct ProgramCall {
-  KernelAction action;
-  siginfo_t* info;
-  ucontext_t* context;
-};
-
-void call_program(void* argument) {
-  auto* call = static_cast<ProgramCall*>(argument);
+// On the stack that we are on. Where the thread has an alternate one that is this, also if the action does not ask
+// for it: our own frame lies there, and the next fault's would be written over it if the stack pointer were
+// elsewhere.
+void call_program(const KernelAction& action, siginfo_t* info, ucontext_t* context) {
   std::uint64_t mask;
-  std::memcpy(&mask, &call->context->uc_sigmask, sizeof mask);
-  mask = (mask | call->action.mask) & ~kBus;
+  std::memcpy(&mask, &context->uc_sigmask, sizeof mask);
+  mask = (mask | action.mask) & ~kBus;
   set_mask(SIG_SETMASK, &mask, nullptr);
-  call->action.handler(SIGBUS, call->info, call->context);
-}
-
-// The stack that was interrupted, below its red zone; nullptr where we are on it.
-char* interrupted_stack(const ucontext_t* context) {
-  stack_t alternate{};
-  if (syscall(SYS_sigaltstack, nullptr, &alternate) != 0 || (alternate.ss_flags & SS_ONSTACK) == 0) return nullptr;
-  auto pointer = static_cast<std::uintptr_t>(context->uc_mcontext.gregs[REG_RSP]);
-  if (pointer - reinterpret_cast<std::uintptr_t>(alternate.ss_sp) < alternate.ss_size) return nullptr;
-  return reinterpret_cast<char*>((pointer - 128) & ~std::uintptr_t{15});
+  action.handler(SIGBUS, info, context);
 }
 
 void pass_on(siginfo_t* info, ucontext_t* context) {
@@ -173,13 +160,7 @@ void pass_on(siginfo_t* info, ucontext_t* context) {
   if (handler == reinterpret_cast<std::uintptr_t>(SIG_IGN) && sent) return;
   if (handler == reinterpret_cast<std::uintptr_t>(SIG_DFL) || handler == reinterpret_cast<std::uintptr_t>(SIG_IGN))
     return end_by_default(info);
-  ProgramCall call{action, info, context};
-  bool wants_alternate = (action.flags & SA_ONSTACK) != 0;
-  char* stack = wants_alternate ? nullptr : interrupted_stack(context);
-  if (stack != nullptr)
-    call_on(stack, call_program, &call);
-  else
-    call_program(&call);
+  call_program(action, info, context);
 }
 
 void on_bus(int, siginfo_t* info, void* context) {
@@ -245,7 +226,6 @@ bool block(bool blocked) {
   return before;
 }
 
-// Where it is in use already, further down: a handler of the program's may have interrupted what runs there.
 void on_local_stack(void (*body)(void*), void* argument) {
   auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   bool is_on_it = reinterpret_cast<std::uintptr_t>(t_stack_top) - here < t_stack_bytes;

@@ -32,7 +32,8 @@ bool is_blocked();
 void use_stack(void* base, std::size_t bytes);
 
 // Calls body(argument) on that stack, or, where there is none, on this one. For what moves pages outside of a fault:
-// on a far stack it could take away the page that it stands on, and wait for itself (I6).
+// on a far stack it could take away the page that it stands on, and wait for itself (I6). The caller has blocked all
+// signals but faults (Undisturbed): what a handler does would use the same stack.
 void on_local_stack(void (*body)(void*), void* argument);
 
 }  // namespace hinterland::bus_signal

@@ -100,6 +100,12 @@ TEST(BusSignalTest, AThreadOnAFarStackHasAnotherForItsFaults) {
       auto* asked = static_cast<Work*>(argument);
       // Each pass pushes the stack out; each call needs it.
       asked->right = is_filled(asked->data) && is_filled(asked->data);
+      // What holds pages moves pages: it must not stand on one of them.
+      Pager& here = *Pager::current();
+      for (std::size_t at = 0; at < kBytes; at += 64 * kKiB) {
+        asked->right = here.hold_for_call(asked->data + at, 64 * kKiB, true) && asked->right;
+        here.let_go_after_call(asked->data + at, 64 * kKiB);
+      }
       return nullptr;
     };
     pthread_attr_t attributes;
@@ -188,6 +194,22 @@ TEST(BusSignalTest, AHandlerMayTouchFarMemory) {
     set_handler(count_and_read);
     for (int i = 0; i < 3; ++i) syscall(SYS_tgkill, getpid(), gettid(), SIGBUS);
     return g_signals == 3 ? "" : "the handler did not run, or saw wrong words";
+  });
+}
+
+// Its faults' frames must not be written over ours, on the same alternate stack.
+TEST(BusSignalTest, AHandlerMayTouchFarMemoryWhereThereIsAnAlternateStack) {
+  by_signal([](Pager& pager) -> std::string {
+    static std::array<char, 64 * 1024> alternate, serving;
+    stack_t own{alternate.data(), 0, alternate.size()};
+    sigaltstack(&own, nullptr);
+    bus_signal::use_stack(serving.data(), serving.size());
+    g_far = filled(pager);
+    for (int flags : {0, SA_ONSTACK}) {
+      set_handler(count_and_read, flags);
+      syscall(SYS_tgkill, getpid(), gettid(), SIGBUS);
+    }
+    return g_signals == 2 ? "" : "the handler did not run, or saw wrong words";
   });
 }
 

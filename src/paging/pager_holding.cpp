@@ -56,10 +56,10 @@ void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
       Impl& parts;
       PageIndex index;
     } left{*impl_, page};
+    Undisturbed undisturbed;  // the page will be busy in our hands
     bus_signal::on_local_stack(
         [](void* argument) {
           auto* asked = static_cast<Page*>(argument);
-          Undisturbed undisturbed;  // the page will be busy in our hands
           HeapCalls::Call call(asked->parts.heap_calls);
           asked->parts.may_leave(asked->index);
         },

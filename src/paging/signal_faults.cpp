@@ -41,6 +41,8 @@ FaultOutcome SignalFaults::serve(std::uintptr_t address, bool write, bool write_
 
 bool SignalFaults::bring(PageIndex page, bool write) {
   if (is_there(page, write)) return true;
+  // The page will be busy in our hands: no signal handler may run here that touches it.
+  Undisturbed undisturbed;
   struct Wanted {
     SignalFaults& self;
     PageIndex page;
@@ -56,8 +58,6 @@ bool SignalFaults::bring(PageIndex page, bool write) {
 }
 
 bool SignalFaults::bring_absent(PageIndex page, bool write) {
-  // The page will be busy in our hands: no signal handler may run here that touches it.
-  Undisturbed undisturbed;
   // More than once only where other threads give the page away meanwhile, by madvise for example.
   for (int tries = 0; tries < 16; ++tries) {
     wait_until_free(page);
