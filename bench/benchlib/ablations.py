@@ -36,6 +36,13 @@ ABLATIONS = (
     Ablation("waiting for pressure", ("--takeover", "start")),
 )
 
+# bench/run --signal: faults served by the threads that have them, beside those served by message.
+SIGNAL_OPTIONS = ("--fault", "signal")
+
+
+def by_signal(url):
+    return Far(url, "by signal", SIGNAL_OPTIONS)
+
 
 class Known:
     """The options that a command has, by its help."""
@@ -46,7 +53,10 @@ class Known:
 
     def missing(self, ablation):
         """Why it cannot be tried, or None."""
-        flags = [word for word in ablation.options if word.startswith("--")]
+        return self.missing_option(ablation.options)
+
+    def missing_option(self, options):
+        flags = [word for word in options if word.startswith("--")]
         if "--without" in flags:
-            flags.append(ablation.options[-1])  # what it leaves out must be among those named there
+            flags.append(options[-1])  # what it leaves out must be among those named there
         return next((f"this hinterland has no {flag}" for flag in flags if flag not in self._words), None)

@@ -61,6 +61,7 @@ class Choice:
     swap_reasons: dict
     known: object = None  # ablations.Known
     ablate: tuple = ()   # devices over which each feature is left out in turn
+    signal: bool = False  # faults by signal, too
 
 
 def _ways_of(benchmark, choice):
@@ -73,6 +74,8 @@ def _ways_of(benchmark, choice):
             yield ablation.way(url), choice.known.missing(ablation)
     if benchmark.group == "open-load":
         yield ablations.FEEDBACK.way("mem:"), choice.known.missing(ablations.FEEDBACK)
+    if choice.signal and benchmark.ablated:
+        yield ablations.by_signal("mem:"), choice.known.missing_option(ablations.SIGNAL_OPTIONS)
     for way in ways.SWAPS:
         if way.swap == benchmark.swap:
             yield way, choice.swap_reasons[way.swap]

@@ -218,6 +218,12 @@ class Runs(WithBuild):
         self.assertRegex(out, r"zmem: times as long without +random-read")
         self.assertRegex(out, r"batched unmapping +1\.00x")
 
+    def test_faults_by_signal(self):
+        code, _, errors = self.bench("--busy-ok", "--repeat", "1", "--only", "random-read", "--far", "mem:", "--signal")
+        self.assertEqual(code, 0, errors)
+        by_way = {series["way"]: series for series in self.result()["benchmarks"][0]["series"]}
+        self.assertEqual(by_way["mem: by signal"]["skipped"], "this hinterland has no --fault")
+
     def test_a_program_that_never_paged_is_a_failure(self):
         self.program("../bin/hinterland", FAKE_HELP.replace("exec FAKE", f"""
             [ "$1" = run ] && for word; do [ "$last" = --report ] && report=$word; last=$word; done

@@ -48,6 +48,11 @@ constexpr Option kTable[] = {
      "--key-file ~/.hinterland.key"},
     {"timeout", 0, duration, "TIME", "5s", "", 10 * kMs, 3600 * kS, "", kForRun, variable_and_file, true,
      "A far device that is silent for longer is given up.", "--timeout 2s"},
+    {"fault", 0, choice, "HOW", "message", "", 0, 0, "message|signal", kForRun, variable_and_file, true,
+     "Who serves a fault: a thread of the runtime, to which the kernel sends a message, or the thread that faults, "
+     "in a "
+     "signal handler. docs/tuning.md says for which programs signal is safe.",
+     "--fault signal"},
     {"without", 0, choices, "FEATURE,...", "", "nothing is left out", 0, 0,
      "write-protect|move|poison|vectored-discard|feedback|background-reclaim|second-chance|batching|second-reclaimer|"
      "write-back-thread|write-forecast|read-ahead|moved-runs",

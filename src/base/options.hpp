@@ -74,6 +74,7 @@ enum class OptionId : std::uint8_t {
   take,
   key_file,
   timeout,
+  fault,
   without,
   stat_dir,
   verbose,

@@ -61,6 +61,7 @@ Result<Settings> settings_from_environment() {
   settings.take = static_cast<Settings::Take>(reader.number(OptionId::take));
   settings.key_file = reader.text(OptionId::key_file);
   settings.timeout_ns = reader.number(OptionId::timeout);
+  settings.faults_by_signal = reader.number(OptionId::fault) == 1;
   settings.core = reader.text(OptionId::core);
   std::uint64_t without = reader.number(OptionId::without);
   settings.without_write_protect = (without & 1) != 0;

@@ -17,7 +17,8 @@ struct Settings {
   std::uint64_t window_bytes = 0;
   bool take_over_at_start = false;  // else when the budget is nearly used
   enum class Take : std::uint8_t { automatic, move, protect } take = Take::automatic;
-  std::string key_file;  // "" for none
+  bool faults_by_signal = false;  // else by message
+  std::string key_file;           // "" for none
   std::uint64_t timeout_ns = 0;
   // Kernel features that must not be used, though they are there.
   bool without_write_protect = false, without_move = false, without_poison = false, without_vectored_discard = false;

@@ -184,6 +184,7 @@ TEST(PreloadList, KeepsWhatIsThere) {
   EXPECT_EQ(preload_list("/l/ours.so", nullptr), "/l/ours.so");
   EXPECT_EQ(preload_list("/l/ours.so", "a.so b.so:c.so"), "/l/ours.so:a.so:b.so:c.so");
   EXPECT_EQ(preload_list("/l/ours.so", "a.so:/l/ours.so::"), "/l/ours.so:a.so");
+  EXPECT_EQ(preload_list("/l/ours.so:/l/more.so", "/l/more.so:a.so:/l/ours.so"), "/l/ours.so:/l/more.so:a.so");
 }
 
 TEST(ListenAddress, Forms) {

@@ -10,7 +10,10 @@ namespace hinterland::cli {
 // Found relative to this executable, so that the build tree and any place of installation work alike.
 Result<std::string> find_preload_library();
 
-// LD_PRELOAD with the library first and what was there kept; no library twice.
-std::string preload_list(const std::string& library, const char* existing);
+// What stands between the program and libc where faults are served by signal: preloaded behind the other.
+Result<std::string> find_signal_library();
+
+// LD_PRELOAD with the libraries first, which a colon separates, and what was there kept; no library twice.
+std::string preload_list(const std::string& libraries, const char* existing);
 
 }  // namespace hinterland::cli

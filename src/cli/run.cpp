@@ -120,6 +120,11 @@ int run(CommandLine& line, bool traced) {
   }
   Result<std::string> library = find_preload_library();
   if (!library) return fail(kEnvironment, library.error());
+  if (line.text(OptionId::fault) == "signal") {
+    Result<std::string> more = find_signal_library();
+    if (!more) return fail(kEnvironment, more.error());
+    *library += ":" + *more;
+  }
   if (Status system = check_system(line); !system) return fail(kEnvironment, system.error());
   if (Status device = check_device(line); !device) return fail(kEnvironment, device.error());
   Result<ReportFile> report = ReportFile::open(line.text(OptionId::report), line.number(OptionId::force) != 0);

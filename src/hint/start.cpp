@@ -10,9 +10,11 @@
 #include "base/stats.hpp"
 #include "base/suggest.hpp"
 #include "far/device.hpp"
+#include "hint/entry.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "policy/policies.hpp"
+#include "signal/self_paging.hpp"
 
 namespace hinterland::hint {
 namespace {
@@ -39,6 +41,8 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   disable_kernel_features({settings->without_write_protect, settings->without_move, settings->without_poison,
                            settings->without_vectored_discard});
   Kernel& kernel = real_kernel();
+  const FaultDelivery faults = settings->faults_by_signal ? FaultDelivery::signals : FaultDelivery::messages;
+  kernel.deliver_faults_by(faults);
   if (Status opened = kernel.open(); !opened) return std::unexpected(opened.error());
   auto device = far::open_device(settings->far_url, {settings->key_file, settings->timeout_ns});
   if (!device) return std::unexpected(device.error());
@@ -51,10 +55,20 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.read_ahead_pages_max = settings->read_ahead_pages;
   options.policy = *policy;
   options.on_managed = on_managed;
+  options.faults = faults;
   options.take_by_move = settings->take != Settings::Take::protect;
   options.parts = settings->parts;
   if (observer_of != nullptr) options.observer = observer_of(*settings);
-  return Pager::start(options, kernel, std::move(*device));
+  Result<Pager*> started = Pager::start(options, kernel, std::move(*device));
+  if (started && settings->faults_by_signal) {
+    if (&hl_signal_library == nullptr)
+      log::warning(
+          "faults are served by signal, but libhinterland-signal.so is not loaded: system calls on far memory fail "
+          "with "
+          "EFAULT; link it or name it in LD_PRELOAD, or use --fault message");
+    begin_self_paging();
+  }
+  return started;
 }
 
 }  // namespace hinterland::hint

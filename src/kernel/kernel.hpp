@@ -28,6 +28,12 @@ struct KernelFeatures {
   bool look_for_faults = false;   // look_for_faults() (6.10)
 };
 
+// How a thread that touches an absent or protected page gets it.
+enum class FaultDelivery : std::uint8_t {
+  messages,  // it sleeps, and the descriptor has a message for whoever serves faults
+  signals,   // it gets SIGBUS and serves the fault itself; inside system calls there is EFAULT instead
+};
+
 struct FaultMessage {
   std::uintptr_t address;   // page-aligned
   std::uint32_t thread_id;  // 0 when unknown
@@ -39,6 +45,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
+  // Before open(); holds for every open() after it, too. Nothing said: messages.
+  virtual void deliver_faults_by(FaultDelivery) {}
   // Opens the fault descriptor, after probing what it can do. Again in a forked child: the old one is the parent's.
   virtual Status open() = 0;
   virtual const KernelFeatures& features() const = 0;

@@ -102,7 +102,7 @@ bool user_mode_faults_permitted() {
 
 void disable_kernel_features(const DisabledFeatures& disabled) { g_disabled = disabled; }
 
-Result<ProbedDescriptor> open_fault_descriptor() {
+Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery) {
   // The handshake can be done once a descriptor: ask a throw-away one first.
   Result<OpenedDescriptor> throw_away = open_descriptor();
   if (!throw_away) return std::unexpected(throw_away.error());
@@ -112,6 +112,12 @@ Result<ProbedDescriptor> open_fault_descriptor() {
 
   __u64 wanted = *offered & (UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID | abi::kFeatureExactAddress |
                              abi::kFeaturePoison | abi::kFeatureMove);
+  if (delivery == FaultDelivery::signals) {
+    if ((*offered & UFFD_FEATURE_SIGBUS) == 0)
+      return std::unexpected(Error::make(0, "this kernel cannot deliver faults by signal")
+                                 .remedy("use Linux 4.14 or newer, or --fault message"));
+    wanted |= UFFD_FEATURE_SIGBUS;
+  }
   if (g_disabled.write_protect) wanted &= ~static_cast<__u64>(UFFD_FEATURE_PAGEFAULT_FLAG_WP);
   if (g_disabled.poison) wanted &= ~abi::kFeaturePoison;
   if (g_disabled.move) wanted &= ~abi::kFeatureMove;
@@ -123,7 +129,7 @@ Result<ProbedDescriptor> open_fault_descriptor() {
     return std::unexpected(enabled.error());
   }
   ProbedDescriptor probed{opened->descriptor, {}, opened->way, *offered};
-  probed.features.kernel_faults = true;
+  probed.features.kernel_faults = delivery == FaultDelivery::messages;
   probed.features.write_protect = (wanted & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0;
   probed.features.exact_address = (wanted & abi::kFeatureExactAddress) != 0;
   probed.features.thread_id = (wanted & UFFD_FEATURE_THREAD_ID) != 0;

@@ -18,7 +18,7 @@ struct ProbedDescriptor {
 
 // A userfaultfd with the API handshake done and every feature on that exists, save those switched off with
 // disable_kernel_features(). The error names the setting that forbids it and the command that mends it.
-Result<ProbedDescriptor> open_fault_descriptor();
+Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery = FaultDelivery::messages);
 
 // False: nothing but permission is missing.
 bool faults_permitted();

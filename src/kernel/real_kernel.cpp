@@ -34,6 +34,7 @@ std::int64_t result_of(int status, std::int64_t done) {
 
 class RealKernel final : public Kernel {
  public:
+  void deliver_faults_by(FaultDelivery delivery) override { delivery_ = delivery; }
   Status open() override;
   const KernelFeatures& features() const override { return features_; }
   int fault_descriptor() const override { return fault_fd_; }
@@ -65,6 +66,7 @@ class RealKernel final : public Kernel {
   std::int64_t moved_without_a_word(std::uintptr_t target, std::uintptr_t source, std::size_t length);
   int discard_one_by_one(std::span<const iovec> ranges);
 
+  FaultDelivery delivery_ = FaultDelivery::messages;
   KernelFeatures features_;
   int fault_fd_ = -1;
   int self_fd_ = -1;  // pidfd of this process, or abi::kPidfdSelfThreadGroup
@@ -78,7 +80,7 @@ Status RealKernel::open() {
   fault_fd_ = self_fd_ = -1;
   blocking_ = true;
 
-  Result<ProbedDescriptor> opened = open_fault_descriptor();
+  Result<ProbedDescriptor> opened = open_fault_descriptor(delivery_);
   if (!opened) return std::unexpected(opened.error());
   fault_fd_ = move_high(opened->descriptor);
   features_ = opened->features;

@@ -83,6 +83,7 @@ struct Core {
   PolicyHost policy;
   FaultObserver* observer = nullptr;  // of hinterland trace
   Parts parts;                        // what is left out is false
+  bool faults_by_signal = false;      // served by the threads that have them (signal_faults.hpp)
   bool take_by_move = false;          // dirty pages are taken with MOVE; else they are protected and copied
   std::uint32_t borrow_from = 4;      // shorter runs are copied into fresh memory, which costs no more
   std::uint32_t read_ahead_pages_max = 0;

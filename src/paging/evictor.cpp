@@ -148,7 +148,7 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     core_.unlock(page, word);
     return false;
   }
-  if (core_.marks.is_held(page)) {  // out of the policy's lists until nobody holds it
+  if (core_.marks.note_offered(page)) {  // out of the policy's lists until nobody holds it
     core_.unlock(page, word);
     return false;
   }

@@ -161,6 +161,19 @@ void FaultHandler::serve(const FaultMessage& message) {
   placement_.served();
 }
 
+void FaultHandler::serve_here(const FaultMessage& message) {
+  std::uint64_t started = now_ns();
+  serve_page(message);
+  spin_.start(started);
+  while (fetcher_->in_flight() != 0) {
+    if (fetcher_->progress())
+      spin_.answered();
+    else if (!spin_.spin(now_ns()))
+      fetcher_->wait(100'000'000);
+  }
+  stat_page()->fault_latency.add(now_ns() - started);
+}
+
 void FaultHandler::serve_page(const FaultMessage& message) {
   if (!core_.window.contains(message.address, kPageSize)) {  // a frame: never touched while empty
     core_.kernel.wake(message.address, kPageSize);
@@ -211,10 +224,11 @@ void FaultHandler::observe(const FaultMessage& message, FaultKind kind) {
 
 // Reclaim ahead of need belongs to the background. But taking scattered pages flushes the faulting thread's CPU once
 // a page, and from another CPU that is an interrupt, which costs more than the page. A handler that shares the CPU
-// with the one thread that faults takes a few pages itself: it has woken the thread already.
-// (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md) Writing them back is left to the settler.
+// with the one thread that faults takes a few pages itself: it has woken the thread already. In signal mode it is
+// that thread. (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md) Writing them back is left to the settler.
 void FaultHandler::keep_room() {
-  bool here = placement_.makes_way() && core_.flush_share.high() && core_.device->info().synchronous;
+  bool on_its_cpu = core_.faults_by_signal || placement_.makes_way();
+  bool here = on_its_cpu && core_.flush_share.high() && core_.device->info().synchronous;
   std::optional<std::size_t> taken = here ? take_here() : 0;
   if (!taken) return;
   count(Counter::reclaim_handler_pages, *taken);

@@ -36,6 +36,13 @@ class FaultHandler {
   HandlerPlacement& placement() { return placement_; }
   std::uint32_t in_flight() const { return fetcher_->in_flight(); }
 
+  // --- signal mode (signal_faults.hpp): no thread of its own, but one after another of the program's
+  bool try_enter() { return working_.try_lock(); }
+  void enter() { working_.lock(); }
+  void leave() { working_.unlock(); }
+  // Between enter() and leave(). As serve(), and nothing is on its way when it returns.
+  void serve_here(const FaultMessage& message);
+
   // Fork needs a moment without anything in flight: stops reading messages, waits for what is under way, and keeps
   // the handler out until resume().
   void pause();
@@ -54,7 +61,8 @@ class FaultHandler {
         placement_(place),
         settler_(settler),
         direct_(direct),
-        own_streams_(core.read_ahead_pages_max, !core.device->info().synchronous),
+        // In signal mode nobody would take in what is asked for ahead.
+        own_streams_(core.read_ahead_pages_max, !core.device->info().synchronous && !core.faults_by_signal),
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);

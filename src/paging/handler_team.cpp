@@ -40,6 +40,20 @@ Status HandlerTeam::start(void (*wake_housekeeper)()) {
   return start_runtime_thread("hl-faults", handlers_[0].get(), entry);
 }
 
+// All of them at once: a thread that faults cannot allocate what one takes.
+Status HandlerTeam::start_lanes(void (*wake_housekeeper)()) {
+  wake_housekeeper_ = wake_housekeeper;
+  settler_.set_waker(wake_housekeeper);
+  // An observer is told of one fault at a time.
+  unsigned wanted = core_.observer != nullptr ? 0 : spares_for_cpus();
+  for (unsigned more = 0; more < wanted; ++more)
+    if (auto lane = add(); !lane) {
+      log::info("%s; threads that fault at the same time wait for each other", lane.error().what());
+      break;
+    }
+  return {};
+}
+
 bool HandlerTeam::wants_start() const {
   unsigned next = made_.load(std::memory_order_relaxed);
   return settler_.wants_start() || (next < Attendance::kHandlersMax && attendance_.is_called(next));

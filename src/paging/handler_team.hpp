@@ -30,6 +30,11 @@ class HandlerTeam {
   // Handler 0's thread. `wake_housekeeper`: as soon as one of the two calls below has something to do.
   Status start(void (*wake_housekeeper)());
 
+  // --- signal mode: the handlers without threads, a lane each
+  Status start_lanes(void (*wake_housekeeper)());
+  unsigned lanes() const { return made_.load(std::memory_order_relaxed); }
+  FaultHandler& lane(unsigned number) { return *handlers_[number]; }
+
   // --- the housekeeper
   // Threads for spare handlers that were called and have none. The pager's map lock is held: no fork meanwhile.
   void start_called();

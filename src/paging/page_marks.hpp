@@ -15,9 +15,12 @@ class PageMarks {
  public:
   // The program excluded the page from core files (MADV_DONTDUMP); kept across decommit, gone with the mapping.
   static constexpr std::uint8_t kNotDumped = 0x80;
+  // An evictor was offered the page while it was held: the policy has forgotten it.
+  static constexpr std::uint8_t kOffered = 0x40;
   // The other bits count who needs the page local: the kernel writes to it where it cannot wait for a fault (robust
-  // and priority-inheriting mutexes, the end of a thread). A full count stays until the memory is given back.
-  static constexpr std::uint8_t kHeldMax = 0x7f;
+  // and priority-inheriting mutexes, the end of a thread; in signal mode any system call). A full count stays until
+  // the memory is given back.
+  static constexpr std::uint8_t kHeldMax = 0x3f;
   static constexpr std::uint32_t kChunkPages = 512;
 
   Status create(std::uint32_t pages) {
@@ -38,13 +41,23 @@ class PageMarks {
       return (mark & kHeldMax) == kHeldMax ? mark : static_cast<std::uint8_t>(mark + 1);
     });
   }
-  // True when nobody holds the page any longer.
+  // True when nobody holds the page any longer, and the policy must be told of it.
   bool let_go(PageIndex page) {
     std::uint8_t before = change(page, [](std::uint8_t mark) {
       std::uint8_t held = mark & kHeldMax;
-      return held == 0 || held == kHeldMax ? mark : static_cast<std::uint8_t>(mark - 1);
+      if (held == 0 || held == kHeldMax) return mark;
+      return static_cast<std::uint8_t>(held == 1 ? (mark & ~kOffered) - 1 : mark - 1);
     });
-    return (before & kHeldMax) == 1;
+    return (before & kHeldMax) == 1 && (before & kOffered) != 0;
+  }
+  // An evictor's, which has the page's busy bit: false when nobody holds the page. Else let_go() will tell the
+  // policy.
+  bool note_offered(PageIndex page) {
+    if (!is_held(page)) return false;
+    std::uint8_t before = change(page, [](std::uint8_t mark) {
+      return (mark & kHeldMax) == 0 ? mark : static_cast<std::uint8_t>(mark | kOffered);
+    });
+    return (before & kHeldMax) != 0;
   }
   void set_dumped(PageIndex first, std::uint32_t count, bool dumped) {
     if (dumped && !any_.load(std::memory_order_relaxed)) return;

@@ -17,10 +17,22 @@ TEST_F(PageMarksTest, HeldUntilTheLastHasLetGo) {
   marks.hold({7});
   EXPECT_FALSE(marks.let_go({7}));
   EXPECT_TRUE(marks.is_held({7}));
-  EXPECT_TRUE(marks.let_go({7}));
+  EXPECT_FALSE(marks.let_go({7}));
   EXPECT_FALSE(marks.is_held({7}));
   EXPECT_FALSE(marks.let_go({7}));  // one more changes nothing
   EXPECT_FALSE(marks.is_held({8}));
+}
+
+TEST_F(PageMarksTest, ThePolicyIsToldOfPagesThatItOfferedInVain) {
+  EXPECT_FALSE(marks.note_offered({7}));  // nobody holds it: it may go
+  marks.hold({7});
+  marks.hold({7});
+  EXPECT_TRUE(marks.note_offered({7}));
+  EXPECT_FALSE(marks.let_go({7}));
+  EXPECT_TRUE(marks.let_go({7}));
+  EXPECT_FALSE(marks.note_offered({7}));
+  marks.hold({7});
+  EXPECT_FALSE(marks.let_go({7}));  // once
 }
 
 TEST_F(PageMarksTest, AFullCountStays) {

@@ -14,6 +14,7 @@
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "base/signal_handlers.hpp"
+#include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/runtime_thread.hpp"
 
@@ -55,7 +56,11 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
   pager->impl_ = impl.release();
   g_pager = pager;
   Impl& parts = *pager->impl_;
-  if (options.manage_at_once) {
+  if (parts.core.faults_by_signal)
+    if (Status status = bus_signal::install(); !status) return std::unexpected(status.error());
+  // In signal mode a system call that waits with a page in its hands must find it there later, too: such pages are
+  // held from the start (hold_for_call), which paging must know.
+  if (options.manage_at_once || parts.core.faults_by_signal) {
     Status status = parts.take_over();
     if (!status) return std::unexpected(status.error());
   }
@@ -64,6 +69,7 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
 }
 
 Status Pager::Impl::create_parts() {
+  core.faults_by_signal = options.faults == FaultDelivery::signals;
   core.take_by_move = options.take_by_move && core.kernel.features().move;
   core.read_ahead_pages_max = std::min(options.read_ahead_pages_max, Fetcher::kRunMax);
   core.observer = options.observer;
@@ -137,7 +143,8 @@ Status Pager::Impl::start_paging_threads() {
     static_cast<Hints*>(self)->run_gatherer();
     return nullptr;
   };
-  if (Status status = handlers.start(kick_housekeeper); !status) return status;
+  Status served = core.faults_by_signal ? handlers.start_lanes(kick_housekeeper) : handlers.start(kick_housekeeper);
+  if (!served) return served;
   if (!core.device->info().synchronous)
     if (Status status = start_runtime_thread("hl-gather", &hints, entry_gatherer); !status) return status;
   return start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer);

@@ -27,11 +27,19 @@ struct PagerOptions {
   bool manage_at_once = false;              // false: pages stay with the kernel until the budget is nearly used
   std::uint32_t read_ahead_pages_max = 64;  // 0: none
   const hl_policy_ops* policy = nullptr;
+  FaultDelivery faults = FaultDelivery::messages;  // as the kernel was told; signals: paging begins at once
   bool take_by_move = true;  // dirty pages: take with MOVE if the kernel has it, else protect and copy
   Parts parts;
   // Called once, by a thread of the runtime, when paging begins: freed memory should now be given back promptly.
   void (*on_managed)() = nullptr;
   FaultObserver* observer = nullptr;  // told of each fault; lives as long as the process
+};
+
+// What became of a fault in signal mode.
+enum class FaultOutcome : std::uint8_t {
+  served,   // touch it again
+  foreign,  // what is mapped there is not ours: a file, for example
+  lost,     // the page cannot be had
 };
 
 // What a program says about its next accesses. (Eden 3.1)
@@ -150,6 +158,16 @@ class Pager {
   // Counted by page; the memory must be writable. Little of it: it comes out of the budget.
   void hold(std::uintptr_t address, std::size_t length);
   void let_go(std::uintptr_t address, std::size_t length);
+
+  // --- signal mode (bus_signal.hpp) -----------------------------------------------------------------------------
+  bool faults_by_signal() const;
+  // In the SIGBUS handler, under InsideRuntime. The address lies in the window.
+  FaultOutcome serve_fault(std::uintptr_t address, bool write, bool write_protect);
+  // For a system call that is about to read (write: or fill) these bytes: brings in what of them lies in the window,
+  // and holds it until let_go_after_call(). False: some of it cannot be had, or is not mapped, which is left to the
+  // system call. Next to nothing where the bytes are there. Callable in a signal handler of the program's.
+  bool hold_for_call(std::uintptr_t address, std::size_t length, bool write);
+  void let_go_after_call(std::uintptr_t address, std::size_t length);
 
   // This process is a copy that was made without before_fork(): its regions stayed with the parent.
   bool is_copy() const;

@@ -129,8 +129,20 @@ void Pager::Impl::apply(const Region& region) {
     if ((region.attributes & effect.added) != 0) raw_advise(region, effect.advice);
   if ((region.attributes & kLocked) == 0) return;
   set_locked(region.start, region.length(), region.attributes & (kLocked | kLockedOnFault));
-  if (raw_lock(region.start, region.length(), MLOCK_ONFAULT) == 0 && (region.attributes & kLockedOnFault) == 0)
-    raw_lock(region.start, region.length(), 0);  // brings it in; where that fails the mapping stands, as with mmap
+  if (raw_lock(region.start, region.length(), MLOCK_ONFAULT) != 0 || (region.attributes & kLockedOnFault) != 0)
+    return;
+  bring_for_kernel(region.start, region.length());
+  raw_lock(region.start, region.length(), 0);  // brings it in; where that fails the mapping stands, as with mmap
+}
+
+// Signal mode, where the kernel cannot wait for faults. The pages are marked to stay already.
+void Pager::Impl::bring_for_kernel(std::uintptr_t address, std::size_t length) {
+  if (!core.faults_by_signal || !core.managed.load()) return;
+  regions.for_each(address, address + length, [&](const Region& piece) {
+    if (piece.surrendered || piece.protection == PROT_NONE) return;
+    for (std::uintptr_t at = piece.start; at < piece.end; at += kPageSize)
+      signal_faults.bring(core.window.index_of(at), (piece.protection & PROT_WRITE) != 0);
+  });
 }
 
 // The books only. Pages that leave the lock are in the policy's lists already, or come back with their next arrival.
@@ -148,7 +160,9 @@ int Pager::lock(std::uintptr_t address, std::size_t length, int flags) {
   if (int error = raw_lock(address, covered, MLOCK_ONFAULT); error != 0) return error;
   impl_->set_locked(address, covered, (flags & MLOCK_ONFAULT) != 0 ? kLocked | kLockedOnFault : kLocked);
   if (covered != length) return -ENOMEM;
-  return (flags & MLOCK_ONFAULT) != 0 ? 0 : raw_lock(address, length, 0);
+  if ((flags & MLOCK_ONFAULT) != 0) return 0;
+  impl_->bring_for_kernel(address, length);
+  return raw_lock(address, length, 0);
 }
 
 int Pager::unlock(std::uintptr_t address, std::size_t length) {

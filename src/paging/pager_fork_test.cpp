@@ -287,7 +287,9 @@ TEST_P(PagerForkTest, ACopyBehindOurBackSeesNoZeros) {
 INSTANTIATE_TEST_SUITE_P(Variants, PagerForkTest,
                          ::testing::Values(Variant{"MemMove", {"mem:", true}}, Variant{"MemCopy", {"mem:", false}},
                                            Variant{"ZmemMove", {"zmem:", true}},
-                                           Variant{"SlowMove", {"sim:latency=50us,inner=mem:", true}}),
+                                           Variant{"SlowMove", {"sim:latency=50us,inner=mem:", true}},
+                                           Variant{"SignalMem", {"mem:", true, true}},
+                                           Variant{"SignalSlow", {"sim:latency=50us,inner=mem:", true, true}}),
                          [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace

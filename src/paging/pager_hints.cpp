@@ -95,6 +95,7 @@ int Pager::pin(std::uintptr_t address, std::size_t length) {
   for (std::uint32_t i = 0; i < range.count; ++i) mark_held(parts.core, range.first + i);
   hint({.address = address, .size = length});
   for (std::uint32_t i = 0; i < range.count; ++i) {
+    if (parts.core.faults_by_signal && parts.core.managed.load()) parts.signal_faults.bring(range.first + i, false);
     if (read_by_the_kernel(parts.core.address_of(range.first + i))) continue;
     unpin(address, length);
     return EFAULT;

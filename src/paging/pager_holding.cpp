@@ -2,7 +2,9 @@
 // would give up without a word (the end of a thread, priority-inheriting futexes).
 #include <atomic>
 
+#include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
+#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 namespace {
@@ -29,6 +31,56 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
     // A write, so that it comes back, and without protection.
     reinterpret_cast<std::atomic<char>*>(at)->fetch_or(0, std::memory_order_relaxed);
   });
+}
+
+bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write) {
+  Core& core = impl_->core;
+  impl_->refuse_copies();
+  bool there = true;
+  for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
+    core.marks.hold(page);
+    // Evictors take the busy bit and then look at the mark, we the other way round: one of us sees the other. (Theirs
+    // is a locked instruction, which on x86-64 is as good as this fence.)
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    there = impl_->signal_faults.bring(page, write) && there;
+  });
+  return there;
+}
+
+// As let_go(), which takes more care than is needed while the policy need not be told.
+void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
+    if (!core.marks.let_go(page)) return;
+    struct Page {
+      Impl& parts;
+      PageIndex index;
+    } left{*impl_, page};
+    Undisturbed undisturbed;  // the page will be busy in our hands
+    bus_signal::on_local_stack(
+        [](void* argument) {
+          auto* asked = static_cast<Page*>(argument);
+          HeapCalls::Call call(asked->parts.heap_calls);
+          asked->parts.may_leave(asked->index);
+        },
+        &left);
+  });
+}
+
+bool Pager::faults_by_signal() const { return impl_->core.faults_by_signal; }
+
+FaultOutcome Pager::serve_fault(std::uintptr_t address, bool write, bool write_protect) {
+  FaultOutcome outcome = impl_->signal_faults.serve(address, write, write_protect);
+  return outcome == FaultOutcome::foreign && !impl_->is_foreign(address) ? FaultOutcome::served : outcome;
+}
+
+// While others change what is mapped, or this thread itself does, that is not known: then no.
+bool Pager::Impl::is_foreign(std::uintptr_t address) {
+  if (!map_mutex.try_lock()) return false;
+  bool foreign = false;
+  regions.for_each(address, address + 1, [&](const Region& region) { foreign = region.surrendered; });
+  map_mutex.unlock();
+  return foreign;
 }
 
 void Pager::let_go(std::uintptr_t address, std::size_t length) {

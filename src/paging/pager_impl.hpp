@@ -20,12 +20,13 @@
 #include "paging/program_threads.hpp"
 #include "paging/reclaimer.hpp"
 #include "paging/regions.hpp"
+#include "paging/signal_faults.hpp"
 
 namespace hinterland {
 
 struct Pager::Impl {
   Impl(Kernel& kernel, std::unique_ptr<far::Device> device)
-      : core(kernel, std::move(device)), hints(core), handlers(core, threads) {}
+      : core(kernel, std::move(device)), hints(core), handlers(core, threads), signal_faults(core, handlers) {}
 
   Core core;
   Hints hints;
@@ -38,6 +39,7 @@ struct Pager::Impl {
   std::unique_ptr<Evictor> background;
   std::unique_ptr<Evictor> direct;
   HandlerTeam handlers;
+  SignalFaults signal_faults;
   std::unique_ptr<Reclaimer> reclaimer;
   std::atomic<std::uint64_t> budget_bytes{0};
 
@@ -84,6 +86,7 @@ struct Pager::Impl {
   int populate(std::uintptr_t address, std::size_t length, int advice);
   void note_dumped(std::uintptr_t address, std::size_t length, bool dumped);
   void apply(const Region& region);  // gives a new mapping its attributes
+  void bring_for_kernel(std::uintptr_t address, std::size_t length);
   void set_locked(std::uintptr_t address, std::size_t length, int attributes);
   int attributes_of_new = 0;  // after mlockall(MCL_FUTURE)
 
@@ -107,6 +110,7 @@ struct Pager::Impl {
 
   // --- pager_holding.cpp
   void may_leave(PageIndex page);
+  bool is_foreign(std::uintptr_t address);
   void let_go_of_freed(std::uintptr_t address, std::size_t length);
 
   // --- pager_hints.cpp

@@ -170,17 +170,22 @@ class Worker {
     compare(first);
     check(pager_.protect(address(first), bytes_of_pages(count), kReadWrite), "protect");
   }
-  // A fault taken by the kernel on our behalf.
+  // A fault taken by the kernel on our behalf, which it does not do in signal mode.
   void through_system_call() {
     auto [first, count] = range("system call", 16);
     int file = memfd_create("hinterland-test", MFD_CLOEXEC);
+    std::uint32_t target = below(pages_ - count + 1);
+    const bool holds = pager_.faults_by_signal();
+    if (holds) pager_.hold_for_call(address(first), bytes_of_pages(count), false);
+    if (holds) pager_.hold_for_call(address(target), bytes_of_pages(count), true);
     check(
         pwrite(file, at(first), bytes_of_pages(count), 0) == static_cast<ssize_t>(bytes_of_pages(count)) ? 0 : -errno,
         "pwrite");
-    std::uint32_t target = below(pages_ - count + 1);
     check(
         pread(file, at(target), bytes_of_pages(count), 0) == static_cast<ssize_t>(bytes_of_pages(count)) ? 0 : -errno,
         "pread");
+    if (holds) pager_.let_go_after_call(address(first), bytes_of_pages(count));
+    if (holds) pager_.let_go_after_call(address(target), bytes_of_pages(count));
     std::memmove(shadow_at(target), shadow_at(first), bytes_of_pages(count));
     close(file);
   }
@@ -288,7 +293,10 @@ INSTANTIATE_TEST_SUITE_P(Variants, PagerThreadsTest,
                          ::testing::Values(Variant{"MemMove", {"mem:", true}}, Variant{"MemCopy", {"mem:", false}},
                                            Variant{"ZmemMove", {"zmem:", true}},
                                            Variant{"ZmemCopy", {"zmem:", false}},
-                                           Variant{"SlowMove", {"sim:latency=50us,inner=mem:", true}}),
+                                           Variant{"SlowMove", {"sim:latency=50us,inner=mem:", true}},
+                                           Variant{"SignalMem", {"mem:", true, true}},
+                                           Variant{"SignalCopy", {"mem:", false, true}},
+                                           Variant{"SignalSlow", {"sim:latency=50us,inner=mem:", true, true}}),
                          [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace

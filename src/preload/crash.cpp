@@ -18,6 +18,7 @@
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 #ifdef HINTERLAND_COVERAGE
 extern "C" void __gcov_dump();
@@ -50,7 +51,7 @@ std::atomic<bool> g_asked_busy{false};
 class AskedLock {
  public:
   AskedLock() {
-    std::uint64_t all = ~std::uint64_t{0};
+    std::uint64_t all = SignalsBlocked::all();
     raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_),
               sizeof all);
     while (g_asked_busy.exchange(true, std::memory_order_acquire)) raw::call(SYS_sched_yield);

@@ -67,7 +67,7 @@ pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
   int saved_errno = errno;
   // While the movers stand still nobody fetches a page, so no handler of the program may run: it, or the kernel that
   // writes its frame to a signal stack in far memory, would wait for ever. All signals, libc's own two included.
-  SignalsBlocked blocked(SignalsBlocked::kAll);
+  SignalsBlocked blocked(SignalsBlocked::all());
   InsideRuntime inside;
   lock_all();
   long child = pager().before_fork();

@@ -18,6 +18,7 @@
 
 #include "base/signal_handlers.hpp"
 #include "preload/forking.hpp"
+#include "preload/held_for_call.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -131,11 +132,27 @@ long as_libc(long result) {
   return -1;
 }
 
+// In signal mode the kernel serves no fault on what the arguments point at, be it the word of a futex, of which the
+// C++ library's waiting on atomics is made. How much it would use is not known here: what lies within a page is
+// there.
+long held_call(long number, long a, long b, long c, long d, long e, long f) {
+  auto held = [](long argument) { return HeldForCall(reinterpret_cast<const void*>(argument), kPageSize); };
+  HeldForCall first = held(a), second = held(b), third = held(c), fourth = held(d), fifth = held(e), sixth = held(f);
+  return as_libc(raw::call(number, a, b, c, d, e, f));
+}
+
 }  // namespace
+
+extern "C" {
+__attribute__((used, visibility("hidden"))) bool hinterland_notices_all = false;
+}
 
 namespace hinterland::forking {
 // The handler of a crash calls clone, and it may be the loader that crashed.
-void prepare() { g_next_clone.resolve(); }
+void prepare() {
+  g_next_clone.resolve();
+  hinterland_notices_all = pager().faults_by_signal();
+}
 }  // namespace hinterland::forking
 
 // No code of its own: where the flags say so the child begins on another stack, in libc's function.
@@ -152,26 +169,28 @@ HL_INTERPOSED int __clone(Entry* entry, void* stack, int flags, void* argument, 
     __attribute__((alias("clone")));
 
 // The calls that syscall() below does not make itself.
-extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long a, long b, long c, long d, long e) {
+extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long a, long b, long c, long d, long e,
+                                                              long f) {
   // Hints rely on there being no handlers until we say so. (Not read: the pointer may be wrong, which is EFAULT.)
   if (number == SYS_rt_sigaction && b != 0) signal_handlers::expect(static_cast<int>(a));
   if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
-  if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e));
+  if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e, f));
   if (number == SYS_fork) return forking::fork_plain();
   if (number == SYS_clone && copies(static_cast<std::uint64_t>(a)))
     return Copying(static_cast<std::uint64_t>(a), reinterpret_cast<int*>(c), reinterpret_cast<int*>(d)).make();
   const auto* arguments = reinterpret_cast<const clone_args*>(a);
   if (number == SYS_clone3 && copies(arguments->flags)) return Copying(arguments, static_cast<std::size_t>(b)).make();
-  return as_libc(raw::call(number, a, b, c, d, e));
+  return held_call(number, a, b, c, d, e, f);
 }
 
 extern "C" __attribute__((used)) long hinterland_failed_call(long result) { return as_libc(result); }
 
 // As libc's, in so far as a call that makes a thread comes back on the stack that was given for it, without a frame
-// of ours there. Only what may copy or end the process, or install a signal handler, is looked at:
+// of ours there. Only what may copy or end the process, or install a signal handler is looked at:
 // - exit, exit_group, fork, rt_sigaction: always
 // - clone, unless it shares the memory (CLONE_VM, 0x100) or gives a stack
 // - clone3, the same (clone_args: flags at 0, stack at 40), if its size is one that we know (64 to 88 bytes)
+// - in signal mode all others, but for vfork
 // Without the parameters that <unistd.h> declares: not optimised, GCC saves those of "..." in a frame that is not
 // there.
 extern "C" __attribute__((visibility("default"))) void hinterland_syscall() __asm__("syscall");
@@ -188,7 +207,11 @@ __attribute__((naked)) void hinterland_syscall() {
       "cmp $56, %rdi\n\t"
       "je 1f\n\t"
       "cmp $435, %rdi\n\t"
-      "je 2f\n"
+      "je 2f\n\t"
+      "cmp $58, %rdi\n\t"
+      "je 0f\n\t"
+      "cmpb $0, hinterland_notices_all(%rip)\n\t"
+      "jne 3f\n"
       "0:\n\t"
       "mov %rdi, %rax\n\t"
       "mov %rsi, %rdi\n\t"
@@ -226,6 +249,6 @@ __attribute__((naked)) void hinterland_syscall() {
 }
 
 static_assert(SYS_exit == 60 && SYS_exit_group == 231 && SYS_fork == 57 && SYS_clone == 56 && SYS_clone3 == 435 &&
-              SYS_rt_sigaction == 13);
+              SYS_rt_sigaction == 13 && SYS_vfork == 58);
 static_assert(CLONE_VM == 0x100 && offsetof(clone_args, flags) == 0 && offsetof(clone_args, stack) == 40);
 static_assert(sizeof(clone_args) == CLONE_ARGS_SIZE_VER2 && CLONE_ARGS_SIZE_VER0 == 64 && CLONE_ARGS_SIZE_VER2 == 88);

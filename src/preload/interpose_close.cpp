@@ -9,6 +9,7 @@
 #include <cstdarg>
 
 #include "preload/descriptors.hpp"
+#include "preload/held_for_call.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -44,6 +45,7 @@ int close_parts(unsigned first, unsigned last, int flags) {
 // What is asked about descriptors to find out which are open.
 int status_of(int descriptor, void* status) {
   if (is_protected(descriptor)) return bad_descriptor();
+  HeldForCall held(status, sizeof(struct stat));
   long result = raw::call(SYS_fstat, descriptor, reinterpret_cast<long>(status));
   if (result >= 0) return 0;
   errno = static_cast<int>(-result);
@@ -60,6 +62,7 @@ HL_INTERPOSED int fcntl(int descriptor, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
+  HeldForCall held(argument, sizeof(struct flock));
   return is_protected(descriptor) ? bad_descriptor() : __fcntl(descriptor, command, argument);
 }
 HL_INTERPOSED int fcntl64(int descriptor, int command, ...) {
@@ -67,6 +70,7 @@ HL_INTERPOSED int fcntl64(int descriptor, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
+  HeldForCall held(argument, sizeof(struct flock));
   return is_protected(descriptor) ? bad_descriptor() : __fcntl(descriptor, command, argument);
 }
 HL_INTERPOSED FILE* fdopen(int descriptor, const char* mode) noexcept {

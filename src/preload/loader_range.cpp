@@ -5,22 +5,44 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace hinterland::loader_range {
 
 std::uintptr_t g_base = 0;
 std::size_t g_bytes = 0;
+std::uintptr_t g_libc_base = 0;
+std::size_t g_libc_bytes = 0;
+
+namespace {
+
+std::size_t loaded_bytes(const ElfW(Phdr) * segments, int count) {
+  std::size_t bytes = 0;
+  for (int i = 0; i < count; ++i)
+    if (segments[i].p_type == PT_LOAD) bytes = std::max(bytes, segments[i].p_vaddr + segments[i].p_memsz);
+  return bytes;
+}
+
+}  // namespace
 
 void find() {
   std::uintptr_t base = getauxval(AT_BASE);
   if (base == 0) return;  // started by naming the loader on the command line: its allocations are then far, too
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(base);
   const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(base + header->e_phoff);
-  std::size_t bytes = 0;
-  for (int i = 0; i < header->e_phnum; ++i)
-    if (segments[i].p_type == PT_LOAD) bytes = std::max(bytes, segments[i].p_vaddr + segments[i].p_memsz);
   g_base = base;
-  g_bytes = bytes;
+  g_bytes = loaded_bytes(segments, header->e_phnum);
+}
+
+void find_libc() {
+  auto look = [](dl_phdr_info* object, std::size_t, void*) {
+    const char* slash = std::strrchr(object->dlpi_name, '/');
+    if (slash == nullptr || std::strncmp(slash, "/libc.so", 8) != 0) return 0;
+    g_libc_base = object->dlpi_addr;
+    g_libc_bytes = loaded_bytes(object->dlpi_phdr, object->dlpi_phnum);
+    return 1;
+  };
+  dl_iterate_phdr(look, nullptr);
 }
 
 }  // namespace hinterland::loader_range

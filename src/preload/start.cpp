@@ -64,6 +64,7 @@ void begin(const char* program) {
   libc_after_fork::prepare();
   Status started = start_runtime(program);
   if (!started) return refuse(started.error(), program);
+  if (Pager::current()->faults_by_signal()) loader_range::find_libc();
   far_heap::start();
   g_mode.store(Mode::far);
   threads::start();

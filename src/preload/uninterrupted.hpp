@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/inside.hpp"
+#include "paging/bus_signal.hpp"
 #include "preload/raw.hpp"
 
 namespace hinterland {
@@ -22,6 +23,9 @@ class SignalsBlocked {
   static constexpr Set kFaults = Set{1} << (SIGSEGV - 1) | Set{1} << (SIGBUS - 1) | Set{1} << (SIGILL - 1) |
                                  Set{1} << (SIGFPE - 1) | Set{1} << (SIGTRAP - 1) | Set{1} << (SIGSYS - 1);
   static constexpr Set kAllButFaults = kAll & ~kFaults;
+
+  // In signal mode SIGBUS is our own, and blocked it would end the process.
+  static Set all() { return bus_signal::installed() ? kAll & ~(Set{1} << (SIGBUS - 1)) : kAll; }
 
   explicit SignalsBlocked(Set blocked) { change(SIG_BLOCK, &blocked, &before_); }
   ~SignalsBlocked() { change(SIG_SETMASK, &before_, nullptr); }

@@ -17,6 +17,7 @@ class Usage(CommandTest):
         self.refused(["rnu"], "no command 'rnu'", "did you mean 'run'")
         self.refused(["run", "--polcy", "fifo", "--", "true"], "--polcy", "did you mean '--policy'")
         self.refused(["run", "--policy", "fifi", "--", "true"], "fifi", "did you mean 'fifo'")
+        self.refused(["run", "--fault", "signals", "--", "true"], "signals", "did you mean 'signal'")
         self.refused(["run", "--far", "zmme:", "--", "true"], "zmme", "zmem")
         self.refused(["run", "--far", "zmem:lz5", "--", "true"], "lz5", "lz4")
         self.refused(["run", "--without", "moev", "--", "true"], "moev", "move")

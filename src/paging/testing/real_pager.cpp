@@ -49,6 +49,8 @@ std::string run_body(const RealPagerOptions& options, const std::function<std::s
   action.sa_sigaction = say_where;
   action.sa_flags = SA_SIGINFO;
   for (int signal : {SIGSEGV, SIGBUS}) sigaction(signal, &action, nullptr);
+  const FaultDelivery faults = options.faults_by_signal ? FaultDelivery::signals : FaultDelivery::messages;
+  real_kernel().deliver_faults_by(faults);
   if (Status status = real_kernel().open(); !status) return status.error().what();
   auto device = far::open_device(options.far_url, {});
   if (!device) return device.error().what();
@@ -57,6 +59,7 @@ std::string run_body(const RealPagerOptions& options, const std::function<std::s
   pager_options.window_bytes = 16 * kGiB;
   pager_options.manage_at_once = true;
   pager_options.policy = &kSecondChancePolicy;
+  pager_options.faults = faults;
   pager_options.take_by_move = options.take_by_move;
   pager_options.parts = options.parts;
   auto pager = Pager::start(pager_options, real_kernel(), std::move(*device));

@@ -14,8 +14,9 @@ namespace hinterland::testing {
 struct RealPagerOptions {
   std::string far_url = "mem:";
   bool take_by_move = true;
+  bool faults_by_signal = false;
   std::uint64_t budget_bytes = Pager::kMinimumBudgetBytes;
-  Parts parts;
+  Parts parts = {};
 };
 
 // "" or why this kernel, or these privileges, cannot page.

@@ -10,6 +10,7 @@
 
 #include "base/mutex.hpp"
 #include "base/units.hpp"
+#include "paging/bus_signal.hpp"
 #include "paging/pager.hpp"
 #include "preload/raw.hpp"
 #include "preload/testing/local_pager.hpp"
@@ -270,5 +271,11 @@ int Pager::set_budget(std::uint64_t bytes) {
 std::uint64_t Pager::budget_bytes() const { return impl_->budget; }
 void Pager::thread_started(const volatile std::uint32_t*) {}
 void Pager::thread_ended() {}
+
+// --- signal mode: nothing faults here
+bool Pager::faults_by_signal() const { return false; }
+bool Pager::hold_for_call(std::uintptr_t, std::size_t, bool) { return true; }
+void Pager::let_go_after_call(std::uintptr_t, std::size_t) {}
+bool bus_signal::installed() { return false; }
 
 }  // namespace hinterland

@@ -1,0 +1,245 @@
+#include "paging/bus_signal.hpp"
+
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/inside.hpp"
+#include "base/signal_handlers.hpp"
+#include "paging/pager.hpp"
+
+namespace hinterland::bus_signal {
+namespace {
+
+thread_local char* t_stack_top = nullptr;
+thread_local std::size_t t_stack_bytes = 0;
+thread_local bool t_blocked = false;
+thread_local bool t_pending = false;           // SIGBUS was sent while the program believes that it blocks it
+thread_local unsigned t_foreign_in_row = 0;    // faults where no memory of ours is mapped
+thread_local const void* t_foreign = nullptr;  // where the last of them was
+
+// What is mapped may change between a touch and our look, but not that often: then it is a file that ends before its
+// mapping does, for which there is SIGBUS without us, too.
+constexpr unsigned kForeignMax = 4;
+
+constexpr std::uint64_t bit_of(int number) { return std::uint64_t{1} << (number - 1); }
+constexpr std::uint64_t kBus = bit_of(SIGBUS);
+
+// As the kernel has it; libc's sigaction is interposed in the library that this is part of.
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  std::uint64_t flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+constexpr std::uint64_t kRestorer = 0x04000000;  // SA_RESTORER
+
+std::atomic<bool> g_installed{false};
+// The program's. The lock is held for a few instructions that touch no far memory, with signals blocked.
+std::atomic<bool> g_action_busy{false};
+KernelAction g_action{};
+
+long system_action(const KernelAction* action, KernelAction* old) {
+  return syscall(SYS_rt_sigaction, SIGBUS, action, old, sizeof action->mask);
+}
+void set_mask(int how, const std::uint64_t* mask, std::uint64_t* old) {
+  syscall(SYS_rt_sigprocmask, how, mask, old, sizeof *mask);
+}
+
+class ActionLock {
+ public:
+  ActionLock() {
+    constexpr std::uint64_t kAll = ~signal_handlers::kFaults;
+    set_mask(SIG_BLOCK, &kAll, &before_);
+    while (g_action_busy.exchange(true, std::memory_order_acquire)) __builtin_ia32_pause();
+  }
+  ~ActionLock() {
+    g_action_busy.store(false, std::memory_order_release);
+    set_mask(SIG_SETMASK, &before_, nullptr);
+  }
+  ActionLock(const ActionLock&) = delete;
+  ActionLock& operator=(const ActionLock&) = delete;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
+// The bytes that unwinders and debuggers know a signal frame by.
+__attribute__((naked)) void restorer() { __asm__("mov $15, %rax\n\tsyscall"); }
+
+// Calls body(argument) with the stack pointer at `top`, which is a multiple of 16.
+__attribute__((naked)) void call_on(char* /*top*/, void (* /*body*/)(void*), void* /*argument*/) {
+  __asm__(
+      "push %rbp\n\t"
+      ".cfi_def_cfa_offset 16\n\t"
+      ".cfi_offset rbp, -16\n\t"
+      "mov %rsp, %rbp\n\t"
+      ".cfi_def_cfa_register rbp\n\t"
+      "mov %rdi, %rsp\n\t"
+      "mov %rdx, %rdi\n\t"
+      "call *%rsi\n\t"
+      "mov %rbp, %rsp\n\t"
+      "pop %rbp\n\t"
+      ".cfi_def_cfa rsp, 8\n\t"
+      "ret");
+}
+
+struct Fault {
+  std::uintptr_t address;
+  bool write, write_protect;
+  FaultOutcome outcome;
+};
+
+void serve(void* argument) {
+  InsideRuntime inside;
+  auto* fault = static_cast<Fault*>(argument);
+  fault->outcome = Pager::current()->serve_fault(fault->address, fault->write, fault->write_protect);
+}
+
+// True: the program may touch the address again.
+bool is_served(const siginfo_t* info, const ucontext_t* context) {
+  Pager* pager = Pager::current();
+  auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  if (info->si_code != BUS_ADRERR || pager == nullptr || !pager->contains(address)) return false;
+  constexpr std::uint64_t kPresent = 1, kWrite = 2;  // of the processor's error code
+  auto error = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_ERR]);
+  Fault fault{address, (error & kWrite) != 0, (error & kPresent) != 0, FaultOutcome::served};
+  on_local_stack(serve, &fault);
+  bool again = fault.outcome == FaultOutcome::foreign && t_foreign == info->si_addr;
+  t_foreign_in_row = again ? t_foreign_in_row + 1 : 0;
+  t_foreign = fault.outcome == FaultOutcome::foreign ? info->si_addr : nullptr;
+  return fault.outcome != FaultOutcome::lost && t_foreign_in_row < kForeignMax;
+}
+
+KernelAction take_action() {
+  ActionLock lock;
+  KernelAction action = g_action;
+  if ((action.flags & static_cast<std::uint64_t>(SA_RESETHAND)) != 0) g_action.handler = nullptr;
+  return action;
+}
+
+void send_again(const siginfo_t* info) {
+  siginfo_t copy = *info;
+  long process = syscall(SYS_getpid), thread = syscall(SYS_gettid);
+  // Of signals that the kernel itself sent only the number can be repeated.
+  if (syscall(SYS_rt_tgsigqueueinfo, process, thread, SIGBUS, &copy) != 0)
+    syscall(SYS_tgkill, process, thread, SIGBUS);
+}
+
+// As the kernel: the program ends, at the same instruction where the access was its own.
+void end_by_default(const siginfo_t* info) {
+  KernelAction by_default{};
+  system_action(&by_default, nullptr);
+  if (info->si_code <= 0) send_again(info);
+}
+
+// On the stack that we are on. Where the thread has an alternate one that is this, also if the action does not ask
+// for it: our own frame lies there, and the next fault's would be written over it if the stack pointer were
+// elsewhere.
+void call_program(const KernelAction& action, siginfo_t* info, ucontext_t* context) {
+  std::uint64_t mask;
+  std::memcpy(&mask, &context->uc_sigmask, sizeof mask);
+  mask = (mask | action.mask) & ~kBus;
+  set_mask(SIG_SETMASK, &mask, nullptr);
+  action.handler(SIGBUS, info, context);
+}
+
+void pass_on(siginfo_t* info, ucontext_t* context) {
+  const bool sent = info->si_code <= 0;
+  if (t_blocked) {
+    if (!sent) return end_by_default(info);  // the kernel does not let a thread block its own faults
+    t_pending = true;
+    return;
+  }
+  KernelAction action = take_action();
+  const auto handler = reinterpret_cast<std::uintptr_t>(action.handler);
+  if (handler == reinterpret_cast<std::uintptr_t>(SIG_IGN) && sent) return;
+  if (handler == reinterpret_cast<std::uintptr_t>(SIG_DFL) || handler == reinterpret_cast<std::uintptr_t>(SIG_IGN))
+    return end_by_default(info);
+  call_program(action, info, context);
+}
+
+void on_bus(int, siginfo_t* info, void* context) {
+  int saved_errno = errno;
+  auto* interrupted = static_cast<ucontext_t*>(context);
+  bool served = is_served(info, interrupted);
+  errno = saved_errno;
+  if (!served) pass_on(info, interrupted);
+}
+
+}  // namespace
+
+// Not deferred: a handler of the program's that we call touches far memory, too. The other signals wait, so that no
+// handler of the program runs while this thread has a page in its hands. On the alternate stack, where the thread has
+// one: its own may be far.
+Status install() {
+  if (g_installed.load()) return {};
+  KernelAction ours{on_bus, static_cast<std::uint64_t>(SA_SIGINFO | SA_ONSTACK | SA_NODEFER) | kRestorer, restorer,
+                    ~signal_handlers::kFaults};
+  KernelAction before{};
+  if (system_action(&ours, &before) != 0)
+    return std::unexpected(
+        Error::make(errno, "no handler for SIGBUS can be installed").remedy("use --fault message"));
+  g_action = before;
+  constexpr std::uint64_t kJustBus = kBus;
+  set_mask(SIG_UNBLOCK, &kJustBus, nullptr);  // inherited, maybe
+  g_installed.store(true);
+  return {};
+}
+
+bool installed() { return g_installed.load(std::memory_order_relaxed); }
+
+int change_action(const struct sigaction* action, struct sigaction* old) {
+  KernelAction wanted{}, before;
+  if (action != nullptr) {
+    wanted.handler = action->sa_sigaction;
+    wanted.flags = static_cast<std::uint32_t>(action->sa_flags);
+    std::memcpy(&wanted.mask, &action->sa_mask, sizeof wanted.mask);
+  }
+  {
+    ActionLock lock;
+    before = g_action;
+    if (action != nullptr) g_action = wanted;
+  }
+  if (old != nullptr) {
+    std::memset(old, 0, sizeof *old);
+    old->sa_sigaction = before.handler;
+    old->sa_flags = static_cast<int>(before.flags & ~kRestorer);
+    std::memcpy(&old->sa_mask, &before.mask, sizeof before.mask);
+  }
+  return 0;
+}
+
+bool is_blocked() { return t_blocked; }
+
+bool block(bool blocked) {
+  bool before = t_blocked;
+  t_blocked = blocked;
+  if (!blocked && t_pending) {
+    t_pending = false;
+    syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid), SIGBUS);
+  }
+  return before;
+}
+
+void on_local_stack(void (*body)(void*), void* argument) {
+  auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  bool is_on_it = reinterpret_cast<std::uintptr_t>(t_stack_top) - here < t_stack_bytes;
+  if (t_stack_top == nullptr || is_on_it)
+    body(argument);
+  else
+    call_on(t_stack_top, body, argument);
+}
+
+void use_stack(void* base, std::size_t bytes) {
+  t_stack_bytes = bytes;
+  t_stack_top = base == nullptr
+                    ? nullptr
+                    : reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + bytes) & ~std::uintptr_t{15});
+}
+
+}  // namespace hinterland::bus_signal

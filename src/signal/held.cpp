@@ -1,0 +1,85 @@
+#include "signal/held.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/units.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::size_t kTextMax = 256 * kKiB;  // twice the most that execve(2) takes
+
+}  // namespace
+
+// The list of many pieces may itself be far: nobody but us reads it.
+Held::Piece* Held::place() {
+  if (count_ < kHere) return &here_[count_];
+  if (count_ - kHere == room_more_) {
+    room_more_ = room_more_ * 2 + 128;
+    auto* larger = static_cast<Piece*>(std::realloc(more_, room_more_ * sizeof(Piece)));
+    if (larger == nullptr) return nullptr;
+    more_ = larger;
+  }
+  return &more_[count_ - kHere];
+}
+
+bool Held::hold(const void* pointer, std::size_t bytes, bool write) {
+  if (pointer == nullptr || bytes == 0) return true;
+  if (!is_far(pointer) && !is_far(static_cast<const char*>(pointer) + (bytes - 1))) return true;
+  Piece* piece = place();
+  if (piece == nullptr) return true;  // then the call may fail with EFAULT
+  *piece = {reinterpret_cast<std::uintptr_t>(pointer), bytes};
+  ++count_;
+  return hl_self_paging.hold(piece->address, bytes, write ? 1 : 0) != 0;
+}
+
+void Held::let_go() {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Piece& piece = i < kHere ? here_[i] : more_[i - kHere];
+    hl_self_paging.let_go(piece.address, piece.bytes);
+  }
+  if (more_ != nullptr) {
+    int saved_errno = errno;
+    std::free(more_);
+    errno = saved_errno;
+  }
+}
+
+void Held::text(const char* pointer) {
+  if (!is_far(pointer)) return;
+  for (std::size_t at = 0; at < kTextMax;) {
+    std::size_t to_end = kPageSize - (reinterpret_cast<std::uintptr_t>(pointer + at) & (kPageSize - 1));
+    if (!hold(pointer + at, to_end, false) || std::memchr(pointer + at, 0, to_end) != nullptr) return;
+    at += to_end;
+  }
+}
+
+void Held::texts(char* const* pointers) {
+  if (pointers == nullptr) return;
+  std::size_t count = 0;
+  while (pointers[count] != nullptr) text(pointers[count++]);
+  in(pointers, (count + 1) * sizeof *pointers);
+}
+
+void Held::address(const void* address, const socklen_t* size) {
+  if (address != nullptr && size != nullptr) out(address, *size);
+  out(size);
+}
+
+void Held::vector(const iovec* parts, std::size_t count, bool write) {
+  constexpr std::size_t kPartsMax = 1024;  // more is EINVAL
+  if (parts == nullptr || count > kPartsMax) return;
+  in(parts, count * sizeof *parts);
+  for (std::size_t i = 0; i < count; ++i) hold(parts[i].iov_base, parts[i].iov_len, write);
+}
+
+void Held::message(const msghdr* message, bool receive) {
+  if (message == nullptr) return;
+  hold(message, sizeof *message, receive);
+  hold(message->msg_name, message->msg_namelen, receive);
+  hold(message->msg_control, message->msg_controllen, receive);
+  vector(message->msg_iov, message->msg_iovlen, receive);
+}
+
+}  // namespace hinterland

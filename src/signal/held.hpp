@@ -1,0 +1,65 @@
+// What one system call reads and writes, brought in and kept there until the call is done. Before it, because a call
+// that finds a page missing half-way may have had its effect already: a connection accepted, a datagram taken.
+//
+// Costs a few atomic instructions a page that is there. What does not lie in far memory costs two comparisons.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "signal/self_paging.hpp"
+
+namespace hinterland {
+
+class Held {
+ public:
+  Held() {}  // not the array
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  void in(const void* pointer, std::size_t bytes) { hold(pointer, bytes, false); }
+  void out(const void* pointer, std::size_t bytes) { hold(pointer, bytes, true); }
+  template <typename T>
+  void in(const T* pointer) {
+    hold(pointer, sizeof *pointer, false);
+  }
+  template <typename T>
+  void out(const T* pointer) {
+    hold(pointer, sizeof *pointer, true);
+  }
+  // With its end. Stops where nothing is mapped.
+  void text(const char* pointer);
+  // An array that ends with a null pointer, and its texts.
+  void texts(char* const* pointers);
+  // An address that is filled in, and the size of its room.
+  void address(const void* address, const socklen_t* size);
+  void vector(const iovec* parts, std::size_t count, bool write);
+  void message(const msghdr* message, bool receive);
+
+  // Lets go; keeps errno, and returns what it is given.
+  template <typename T>
+  T done(T result) {
+    if (count_ != 0) let_go();
+    return result;
+  }
+
+ private:
+  struct Piece {
+    std::uintptr_t address;
+    std::size_t bytes;
+  };
+  static constexpr std::size_t kHere = 40;
+  bool hold(const void* pointer, std::size_t bytes, bool write);
+  Piece* place();
+  void let_go();
+
+  Piece here_[kHere];  // not cleared
+  Piece* more_ = nullptr;
+  std::size_t count_ = 0, room_more_ = 0;
+};
+
+}  // namespace hinterland

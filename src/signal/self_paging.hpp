@@ -1,0 +1,41 @@
+// What the runtime offers to this library in signal mode. The hint room fills it in (hint/self_paging_entry.cpp); the
+// library finds it when it is loaded, or does nothing.
+#pragma once
+
+#include <signal.h>
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct hl_self_paging {
+  // The window of far memory; size 0: faults are not served by signal here, and nothing below may be called.
+  std::uintptr_t base;
+  std::size_t size;
+  // Pager::hold_for_call() and let_go(): the bytes stay where the kernel finds them, and may be written by it if
+  // `write`. Not 0: all of them are there. Keep errno.
+  int (*hold)(std::uintptr_t address, std::size_t length, int write);
+  void (*let_go)(std::uintptr_t address, std::size_t length);
+  // paging/bus_signal.hpp
+  int (*change_action)(const struct sigaction* action, struct sigaction* old);
+  int (*block)(int blocked);
+  int (*is_blocked)();
+  void (*use_stack)(void* base, std::size_t bytes);
+};
+
+// Exported by libhinterland-preload.so and libhinterland.so.
+extern struct hl_self_paging hl_self_paging __attribute__((weak, visibility("default")));
+// Exported by libhinterland-signal.so, so that the runtime finds out whether it is there.
+extern const int hl_signal_library __attribute__((weak, visibility("default")));
+
+}  // extern "C"
+
+namespace hinterland {
+
+inline bool self_paging() { return &hl_self_paging != nullptr && hl_self_paging.size != 0; }
+inline bool is_far(const void* pointer) {
+  return self_paging() && reinterpret_cast<std::uintptr_t>(pointer) - hl_self_paging.base < hl_self_paging.size;
+}
+
+}  // namespace hinterland

@@ -1,0 +1,52 @@
+// Starting programs: the kernel reads path, words and environment.
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "signal/held.hpp"
+#include "signal/interposed.hpp"
+
+using namespace hinterland;
+
+using Words = char* const*;
+
+// In the child that these make, libc runs with SIGBUS at its default or blocked.
+#define HL_SPAWN(name)                                                                              \
+  HL_HELD(int, name,                                                                                \
+          (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,              \
+           const posix_spawnattr_t* attributes, Words words, Words environment),                    \
+          (child, path, actions, attributes, words, environment), held.out(child), held.text(path), \
+          held.in(actions), held.in(attributes), held.texts(words), held.texts(environment))
+HL_SPAWN(posix_spawn)
+HL_SPAWN(posix_spawnp)
+HL_HELD(int, system, (const char* command), (command), held.text(command), held.texts(environ))
+HL_HELD(FILE*, popen, (const char* command, const char* how), (command, how), held.text(command), held.texts(environ))
+
+// A call that succeeds does not come back to let go, and in a vfork child what is held is the parent's. So nothing is
+// held; should something leave just then, the call fails without effect, and is made again.
+template <typename Call>
+static int execute(const char* path, Words words, Words environment, Call&& call) {
+  constexpr int kTries = 100;
+  for (int tries = 0;; ++tries) {
+    Held held;
+    held.text(path);
+    held.texts(words);
+    held.texts(environment);
+    int result = (held.done(0), call());
+    if (errno != EFAULT || tries == kTries) return result;
+  }
+}
+
+#define HL_EXECUTE(name, parameters, arguments, path, environment)                  \
+  HL_INTERPOSED(int, name, parameters) {                                            \
+    if (!self_paging()) return NEXT(name) arguments;                                \
+    return execute(path, words, environment, [=] { return NEXT(name) arguments; }); \
+  }
+HL_EXECUTE(execve, (const char* path, Words words, Words envp), (path, words, envp), path, envp)
+HL_EXECUTE(execv, (const char* path, Words words), (path, words), path, environ)
+HL_EXECUTE(execvp, (const char* path, Words words), (path, words), path, environ)
+HL_EXECUTE(execvpe, (const char* path, Words words, Words envp), (path, words, envp), path, envp)
+HL_EXECUTE(fexecve, (int file, Words words, Words envp), (file, words, envp), nullptr, envp)
+HL_EXECUTE(execveat, (int at, const char* path, Words words, Words envp, int flags), (at, path, words, envp, flags),
+           path, envp)

@@ -1,0 +1,21 @@
+// The library's constructor. Under `hinterland run` the runtime has started by now; in a program that links it, it
+// starts with the first region, and then threads have their own stacks alone.
+#include "signal/interposed.hpp"
+#include "signal/self_paging.hpp"
+
+using hinterland::NextFunction;
+
+// By the linker, around the section that HL_INTERPOSED fills.
+extern "C" NextFunction* const __start_hl_next[] __attribute__((visibility("hidden")));
+extern "C" NextFunction* const __stop_hl_next[] __attribute__((visibility("hidden")));
+
+extern "C" const int hl_signal_library = 1;
+
+namespace hinterland {
+void start_stacks();
+}
+
+__attribute__((constructor)) static void start() {
+  for (NextFunction* const* at = __start_hl_next; at != __stop_hl_next; ++at) (*at)->get();
+  if (hinterland::self_paging()) hinterland::start_stacks();
+}

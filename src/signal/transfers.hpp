@@ -1,0 +1,93 @@
+// Transfers that may be larger than what can be held at once, in steps.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+
+#include "base/units.hpp"
+#include "signal/held.hpp"
+
+namespace hinterland {
+
+// Held at once, at most: 1/16 of the smallest budget.
+inline constexpr std::size_t kHeldMax = 256 * kKiB;
+
+// Whether a transfer from or to the descriptor must be one call, whatever its size, because its bounds mean
+// something: datagrams.
+bool is_one_message(int descriptor);
+// Whether a read that got all it asked for should ask for more: of files. Elsewhere that could wait for what never
+// comes, and a short read is as good.
+bool reads_on(int descriptor);
+
+// one(pointer, bytes, done so far) is the system call. `in`: the program's bytes are read (and written otherwise).
+template <typename Call>
+ssize_t in_steps(int descriptor, const void* pointer, std::size_t bytes, bool in, Call&& one) {
+  auto held_call = [&](char* at, std::size_t size, std::size_t before) {
+    Held held;
+    if (in)
+      held.in(at, size);
+    else
+      held.out(at, size);
+    return held.done(one(at, size, before));
+  };
+  auto* at = static_cast<char*>(const_cast<void*>(pointer));
+  if (bytes <= kHeldMax || is_one_message(descriptor)) return held_call(at, bytes, 0);
+  const bool goes_on = in || reads_on(descriptor);
+  std::size_t done = 0;
+  while (done < bytes) {
+    std::size_t step = bytes - done < kHeldMax ? bytes - done : kHeldMax;
+    ssize_t got = held_call(at + done, step, done);
+    if (got < 0) return done != 0 ? static_cast<ssize_t>(done) : got;
+    done += static_cast<std::size_t>(got);
+    if (static_cast<std::size_t>(got) < step || !goes_on) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+// The same for vectors: one(parts, count, done so far).
+template <typename Call>
+ssize_t vector_in_steps(int descriptor, const iovec* parts, int count, bool in, Call&& one) {
+  constexpr int kPartsMax = 1024;
+  bool far = false;
+  std::size_t bytes = 0;
+  for (int i = 0; parts != nullptr && count <= kPartsMax && i < count; ++i) {
+    bytes += parts[i].iov_len;
+    far = far || is_far(parts[i].iov_base);
+  }
+  if (!far || bytes <= kHeldMax || is_one_message(descriptor)) {
+    Held held;
+    held.vector(parts, static_cast<std::size_t>(count > 0 ? count : 0), !in);
+    return held.done(one(parts, count, 0));
+  }
+  const bool goes_on = in || reads_on(descriptor);
+  std::size_t done = 0, offset = 0;  // offset: in the first part that is left
+  for (int first = 0; first < count;) {
+    std::array<iovec, 64> step;
+    std::size_t wanted = 0;
+    int used = 0, end = first;
+    for (std::size_t skip = offset; end < count && used < 64 && wanted < kHeldMax; ++end, skip = 0) {
+      std::size_t room = kHeldMax - wanted, length = parts[end].iov_len - skip;
+      step[static_cast<std::size_t>(used++)] = {static_cast<char*>(parts[end].iov_base) + skip,
+                                                length < room ? length : room};
+      wanted += length < room ? length : room;
+    }
+    Held held;
+    held.vector(step.data(), static_cast<std::size_t>(used), !in);
+    ssize_t got = held.done(one(step.data(), used, done));
+    if (got < 0) return done != 0 ? static_cast<ssize_t>(done) : got;
+    done += static_cast<std::size_t>(got);
+    if (static_cast<std::size_t>(got) < wanted || !goes_on) break;
+    std::size_t left = wanted;
+    for (; first < count && left >= parts[first].iov_len - offset; ++first) {
+      left -= parts[first].iov_len - offset;
+      offset = 0;
+    }
+    offset += left;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+}  // namespace hinterland
