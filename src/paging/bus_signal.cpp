@@ -4,10 +4,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 
+#include "base/check.hpp"
 #include "base/inside.hpp"
 #include "base/signal_handlers.hpp"
 #include "paging/pager.hpp"
@@ -16,7 +18,7 @@ namespace hinterland::bus_signal {
 namespace {
 
 thread_local char* t_stack_top = nullptr;
-thread_local std::size_t t_stack_bytes = 0;
+thread_local volatile sig_atomic_t t_stack_used = 0;
 thread_local bool t_blocked = false;
 thread_local bool t_pending = false;           // SIGBUS was sent while the program believes that it blocks it
 thread_local unsigned t_foreign_in_row = 0;    // faults where no memory of ours is mapped
@@ -88,6 +90,35 @@ __attribute__((naked)) void call_on(char* /*top*/, void (* /*body*/)(void*), voi
       "ret");
 }
 
+// On the stack for serving; in a handler that interrupts us on the way there, on the one that it has.
+void on_serving_stack(void (*body)(void*), void* argument) {
+  if (t_stack_top == nullptr || t_stack_used != 0) return body(argument);
+  t_stack_used = 1;
+  call_on(t_stack_top, body, argument);
+  t_stack_used = 0;
+}
+
+constexpr std::size_t kArgumentMax = 64;
+
+struct Step {
+  void (*body)(void*);
+  void* argument;
+  std::size_t bytes;
+};
+
+// Nothing here is far, so no SIGBUS is ours: one that somebody sends waits, because the program's handler would.
+void without_bus(void* pointer) {
+  const Step step = *static_cast<Step*>(pointer);
+  alignas(16) std::array<std::byte, kArgumentMax> argument;  // the caller's is maybe far
+  std::memcpy(argument.data(), step.argument, step.bytes);
+  const std::uint64_t blocked = kBus;
+  std::uint64_t before = 0;
+  set_mask(SIG_BLOCK, &blocked, &before);
+  step.body(argument.data());
+  set_mask(SIG_SETMASK, &before, nullptr);
+  std::memcpy(step.argument, argument.data(), step.bytes);
+}
+
 struct Fault {
   std::uintptr_t address;
   bool write, write_protect;
@@ -108,7 +139,7 @@ bool is_served(const siginfo_t* info, const ucontext_t* context) {
   constexpr std::uint64_t kPresent = 1, kWrite = 2;  // of the processor's error code
   auto error = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_ERR]);
   Fault fault{address, (error & kWrite) != 0, (error & kPresent) != 0, FaultOutcome::served};
-  on_local_stack(serve, &fault);
+  on_serving_stack(serve, &fault);  // SIGBUS is blocked: this is its handler
   bool again = fault.outcome == FaultOutcome::foreign && t_foreign == info->si_addr;
   t_foreign_in_row = again ? t_foreign_in_row + 1 : 0;
   t_foreign = fault.outcome == FaultOutcome::foreign ? info->si_addr : nullptr;
@@ -173,12 +204,12 @@ void on_bus(int, siginfo_t* info, void* context) {
 
 }  // namespace
 
-// Not deferred: a handler of the program's that we call touches far memory, too. The other signals wait, so that no
-// handler of the program runs while this thread has a page in its hands. On the alternate stack, where the thread has
-// one: its own may be far.
+// All signals but faults wait, so that no handler of the program runs while this thread has a page in its hands;
+// SIGBUS until we call the program's handler, which may touch far memory. On the alternate stack, where the thread
+// has one: its own may be far.
 Status install() {
   if (g_installed.load()) return {};
-  KernelAction ours{on_bus, static_cast<std::uint64_t>(SA_SIGINFO | SA_ONSTACK | SA_NODEFER) | kRestorer, restorer,
+  KernelAction ours{on_bus, static_cast<std::uint64_t>(SA_SIGINFO | SA_ONSTACK) | kRestorer, restorer,
                     ~signal_handlers::kFaults};
   KernelAction before{};
   if (system_action(&ours, &before) != 0)
@@ -226,17 +257,13 @@ bool block(bool blocked) {
   return before;
 }
 
-void on_local_stack(void (*body)(void*), void* argument) {
-  auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  bool is_on_it = reinterpret_cast<std::uintptr_t>(t_stack_top) - here < t_stack_bytes;
-  if (t_stack_top == nullptr || is_on_it)
-    body(argument);
-  else
-    call_on(t_stack_top, body, argument);
+void on_local_stack(void (*body)(void*), void* argument, std::size_t bytes) {
+  HL_CHECK(bytes <= kArgumentMax);
+  Step step{body, argument, bytes};
+  on_serving_stack(without_bus, &step);
 }
 
 void use_stack(void* base, std::size_t bytes) {
-  t_stack_bytes = bytes;
   t_stack_top = base == nullptr
                     ? nullptr
                     : reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + bytes) & ~std::uintptr_t{15});

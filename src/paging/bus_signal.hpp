@@ -31,9 +31,10 @@ bool is_blocked();
 // must have 64 KiB to spare. It must be local, and outlive the thread's last touch of far memory.
 void use_stack(void* base, std::size_t bytes);
 
-// Calls body(argument) on that stack, or, where there is none, on this one. For what moves pages outside of a fault:
-// on a far stack it could take away the page that it stands on, and wait for itself (I6). The caller has blocked all
-// signals but faults (Undisturbed): what a handler does would use the same stack.
-void on_local_stack(void (*body)(void*), void* argument);
+// Calls body(copy of the argument, of at most 64 bytes) on that stack, or, where there is none, on this one. For what
+// moves pages outside of a fault: on a far stack it could take away the page that it stands on, and wait for itself
+// (I6). The caller has blocked all signals but faults (Undisturbed), and the body touches nothing that is far: SIGBUS
+// is blocked, too.
+void on_local_stack(void (*body)(void*), void* argument, std::size_t bytes);
 
 }  // namespace hinterland::bus_signal

@@ -213,6 +213,46 @@ TEST(BusSignalTest, AHandlerMayTouchFarMemoryWhereThereIsAnAlternateStack) {
   });
 }
 
+void count_and_read_a_little(int, siginfo_t*, void*) {
+  constexpr std::size_t kStep = 997 * 512;
+  for (std::size_t i = static_cast<std::size_t>(g_signals) % 512; i < kBytes / 8; i += kStep)
+    if (words_of(g_far)[i] != i) return;
+  g_signals = g_signals + 1;
+}
+
+// Sent at any moment, also while the thread serves a fault or holds pages.
+TEST(BusSignalTest, OneThatIsSentInTheMiddleOfAFaultWaitsForItsEnd) {
+  by_signal([](Pager& pager) -> std::string {
+    static std::array<char, 64 * 1024> alternate, serving;
+    stack_t own{alternate.data(), 0, alternate.size()};
+    sigaltstack(&own, nullptr);
+    bus_signal::use_stack(serving.data(), serving.size());
+    g_far = filled(pager);
+    set_handler(count_and_read_a_little);
+    std::atomic<int> sent{0};
+    std::atomic<bool> ends{false};
+    pid_t self = gettid();
+    std::thread sender([&] {
+      for (; !ends.load(); ++sent) {
+        syscall(SYS_tgkill, getpid(), self, SIGBUS);
+        usleep(50);
+      }
+    });
+    bool right = true;
+    for (int round = 0; round < 5; ++round) {
+      right = is_filled(g_far) && right;
+      for (std::size_t at = 0; at < kBytes; at += 64 * kKiB) {
+        right = pager.hold_for_call(g_far + at, 64 * kKiB, true) && right;
+        pager.let_go_after_call(g_far + at, 64 * kKiB);
+      }
+    }
+    ends.store(true);
+    sender.join();
+    if (!right) return "a word is wrong, or not there";
+    return g_signals > 10 && g_signals <= sent.load() ? audit(pager, true) : "the handler did not run";
+  });
+}
+
 TEST(BusSignalTest, AHandlerOnceIsOnce) {
   by_signal([](Pager& pager) -> std::string {
     g_far = filled(pager);

@@ -63,7 +63,7 @@ void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
           HeapCalls::Call call(asked->parts.heap_calls);
           asked->parts.may_leave(asked->index);
         },
-        &left);
+        &left, sizeof left);
   });
 }
 

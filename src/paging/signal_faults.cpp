@@ -53,7 +53,7 @@ bool SignalFaults::bring(PageIndex page, bool write) {
         auto* asked = static_cast<Wanted*>(argument);
         asked->there = asked->self.bring_absent(asked->page, asked->write);
       },
-      &wanted);
+      &wanted, sizeof wanted);
   return wanted.there;
 }
 

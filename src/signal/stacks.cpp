@@ -148,9 +148,10 @@ HL_INTERPOSED(int, sigaltstack, (const stack_t* stack, stack_t* old)) {
 }
 
 namespace hinterland {
-// The first thread's, once the runtime is there.
+// The first thread's where the runtime is there already. Else it does without; threads that come later do not.
 void start_stacks() {
   g_have_key = pthread_key_create(&g_key, thread_ends) == 0;
+  if (!self_paging()) return;
   char* block = make_block();
   if (block != nullptr) use_block(block);
 }

@@ -17,5 +17,5 @@ void start_stacks();
 
 __attribute__((constructor)) static void start() {
   for (NextFunction* const* at = __start_hl_next; at != __stop_hl_next; ++at) (*at)->get();
-  if (hinterland::self_paging()) hinterland::start_stacks();
+  hinterland::start_stacks();
 }

@@ -96,7 +96,7 @@ HL_INTERPOSED(int, fputs_unlocked, (const char* text, FILE* stream)) {
 HL_INTERPOSED(int, puts, (const char* text)) {
   if (!is_far(text)) return NEXT(puts)(text);
   StreamLock lock(stdout, true);
-  int result = fputs(text, stdout) == EOF || putc('\n', stdout) == EOF ? EOF : 1;
+  int result = OWN(fputs)(text, stdout) == EOF || putc('\n', stdout) == EOF ? EOF : 1;
   lock.unlock();
   return result;
 }
@@ -183,13 +183,13 @@ HL_INTERPOSED(int, __vprintf_chk, (int flag, const char* format, va_list list)) 
   }
 HL_INTERPOSED(int, printf, (const char* format, ...))
 HL_WITH_LIST(format, OWN(vfprintf)(stdout, format, list))
-    HL_INTERPOSED(int, fprintf, (FILE * stream, const char* format, ...))
-        HL_WITH_LIST(format, OWN(vfprintf)(stream, format, list))
-            HL_INTERPOSED(int, dprintf, (int file, const char* format, ...))
-                HL_WITH_LIST(format, OWN(vdprintf)(file, format, list))
-                    HL_INTERPOSED(int, __printf_chk, (int flag, const char* format, ...))
-                        HL_WITH_LIST(format, OWN(__vfprintf_chk)(stdout, flag, format, list))
-                            HL_INTERPOSED(int, __fprintf_chk, (FILE * stream, int flag, const char* format, ...))
-                                HL_WITH_LIST(format, OWN(__vfprintf_chk)(stream, flag, format, list))
-                                    HL_INTERPOSED(int, __dprintf_chk, (int file, int flag, const char* format, ...))
-                                        HL_WITH_LIST(format, OWN(__vdprintf_chk)(file, flag, format, list))
+HL_INTERPOSED(int, fprintf, (FILE * stream, const char* format, ...))
+HL_WITH_LIST(format, OWN(vfprintf)(stream, format, list))
+HL_INTERPOSED(int, dprintf, (int file, const char* format, ...))
+HL_WITH_LIST(format, OWN(vdprintf)(file, format, list))
+HL_INTERPOSED(int, __printf_chk, (int flag, const char* format, ...))
+HL_WITH_LIST(format, OWN(__vfprintf_chk)(stdout, flag, format, list))
+HL_INTERPOSED(int, __fprintf_chk, (FILE * stream, int flag, const char* format, ...))
+HL_WITH_LIST(format, OWN(__vfprintf_chk)(stream, flag, format, list))
+HL_INTERPOSED(int, __dprintf_chk, (int file, int flag, const char* format, ...))
+HL_WITH_LIST(format, OWN(__vdprintf_chk)(file, flag, format, list))

@@ -33,6 +33,14 @@ def main():
     expect(first, "0 wrong, error 0")
     for device in DEVICES:
         expect(run([linked, "far"], **FAR, HINTERLAND_FAR=device), "0 wrong, error 0")
+    # With faults served by signal; without the library that system calls need, that is said.
+    library = os.path.join(os.path.dirname(os.path.dirname(hinterland)), "lib", "libhinterland-signal.so")
+    for device in DEVICES:
+        expect(run([linked, "far"], **FAR, HINTERLAND_FAR=device, HINTERLAND_FAULT="signal", LD_PRELOAD=library),
+               "0 wrong, error 0")
+    alone = run([linked, "far"], **FAR, HINTERLAND_FAR="mem:", HINTERLAND_FAULT="signal")
+    expect(alone, "0 wrong, error 0")
+    assert "libhinterland-signal.so is not loaded" in alone.stderr
     before = [hinterland, "run", "--local", "8M", "--takeover", "start", "--far", "mem:", "--"]
     for program in plain, linked:
         expect(run([*before, program, "far"]), "0 wrong, error 0")
