@@ -29,7 +29,7 @@ Result<const hl_policy_ops*> policy_of(const Settings& settings) {
 }  // namespace
 
 Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
-                           FaultObserver* (*observer_of)(const Settings&)) {
+                           FaultObserver* (*observer_of)(const Settings&), ObserveOnRequest observe_on_request) {
   Result<Settings> settings = settings_from_environment();
   if (!settings) return std::unexpected(settings.error());
   log::set_level(static_cast<log::Level>(settings->verbosity + 1));
@@ -53,6 +53,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.on_managed = on_managed;
   options.take_by_move = settings->take != Settings::Take::protect;
   if (observer_of != nullptr) options.observer = observer_of(*settings);
+  options.observe_on_request = observe_on_request;
   return Pager::start(options, kernel, std::move(*device));
 }
 

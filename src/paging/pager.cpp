@@ -66,7 +66,7 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
 Status Pager::Impl::create_parts() {
   core.take_by_move = options.take_by_move && core.kernel.features().move;
   core.read_ahead_pages_max = std::min(options.read_ahead_pages_max, Fetcher::kRunMax);
-  core.observer = options.observer;
+  core.observer.store(options.observer);
   core.budget.set_limit(options.budget_bytes);
   core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
