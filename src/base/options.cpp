@@ -142,6 +142,13 @@ constexpr Option kTable[] = {
      "What becomes of the program's hints while it is traced: followed, or only noted, so that all that they name "
      "comes as faults.",
      "--hints note"},
+    {"attach", 0, text, "PID", "", "a program that it starts", 0, 0, "", kForTrace, nowhere, false,
+     "Record a program that runs under Hinterland already, and is yours, until Ctrl-C, --seconds or its end. It goes "
+     "on "
+     "as before.",
+     "--attach 4711"},
+    {"seconds", 0, integer, "COUNT", "", "until Ctrl-C or the program's end", 1, 1000000, "", kForTrace, nowhere,
+     false, "For --attach: how long to record.", "--seconds 30"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -107,6 +107,8 @@ enum class OptionId : std::uint8_t {
   slow_down,
   sizes,
   hints,
+  attach,
+  seconds,
   count
 };
 

@@ -120,7 +120,7 @@ struct InsideView {
 
 struct StatPage {
   static constexpr std::uint64_t kMagic = 0x31544154534c4e48;  // "HNLSTAT1"
-  static constexpr std::uint32_t kVersion = 3;
+  static constexpr std::uint32_t kVersion = 4;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not ready
   std::uint32_t version;
@@ -143,6 +143,13 @@ struct StatPage {
   std::atomic<std::uint32_t> request_sequence;  // process-shared futex; the writer adds 1 and wakes
   std::atomic<std::uint32_t> request_answer;    // sequence last applied
   std::atomic<std::int32_t> request_error;      // 0, or errno of the last request (written before request_answer)
+
+  // `hinterland trace --attach`, by the same sequence and answer: where the process is to make its ring
+  // (trace/ring.hpp), and its kInstructionVariable. Read once `trace_requested` is 1 (release, acquire), which the
+  // process takes back.
+  char trace_directory[256];
+  std::uint64_t trace_instruction_every;
+  std::atomic<std::uint32_t> trace_requested;
 };
 
 // The page of this process: shared once open_stat_page() succeeded, before that a private one. Never null.

@@ -48,7 +48,8 @@ constexpr Command kCommands[] = {
      "that a debugger needs.\n\n"
      "A core of a program that dies is written by `hinterland run --core`.",
      "hinterland core 4711\nhinterland core 4711 -o /var/tmp/core && gdb ./server /var/tmp/core", core_main},
-    {"trace", kForTrace | kForRun, "-- PROGRAM [ARGUMENT...]", "run a program and record where it faults",
+    {"trace", kForTrace | kForRun, "-- PROGRAM [ARGUMENT...] | --attach PID",
+     "run a program and record where it faults",
      "As `hinterland run`, and takes its options. Each fault on far memory is recorded with its time, thread, page "
      "and "
      "kind; and stacks of a sample of them, about --rate a second at most, each with the number of faults that "
@@ -56,15 +57,20 @@ constexpr Command kCommands[] = {
      "Processes that the program starts get a file of their own, FILE.PID, as soon as they fault. The file can be "
      "read up to the last quarter of a second whatever ends the program or the recorder.\n\n"
      "Stacks are sampled by the kernel and complete, also for programs without frame pointers. Where it does not "
-     "permit that, a message names the setting, and only the innermost address of one fault in 16 is recorded.",
+     "permit that, a message names the setting, and only the innermost address of one fault in 16 is recorded.\n\n"
+     "With --attach a program that runs under Hinterland already is recorded from now on; it goes on as before, "
+     "whatever becomes of the recording.",
      "hinterland trace --local 64M -o sort.trace -- sort words.txt\n"
      "hinterland trace --sizes 10,25,50 -- ./app input && hinterland report app.10.trace app.25.trace app.50.trace\n"
-     "hinterland trace --local 25% --far tcp://10.0.0.2:7700 --rate 0 -- ./server",
+     "hinterland trace --local 25% --far tcp://10.0.0.2:7700 --rate 0 -- ./server\n"
+     "hinterland trace --attach 4711 --seconds 30 -o server.trace",
      trace_main},
     {"report", kForReport, "FILE...", "say which places of a program fault",
-     "Ranks the places of a traced program by their share of faults, and says how many of them cover 50, 80, 95 and "
+     "Ranks the places of a traced program by their share of faults, or with --by allocation those that allocated "
+     "the memory which faults, and says how many of them cover 50, 80, 95 and "
      "99 %. A fault in a library (memcpy) counts for the line of the program that called it. Names and lines come "
-     "from the files that ran, at their places, or from their debug files below /usr/lib/debug.\n\n"
+     "from the files that ran, at their places, or from their debug files below /usr/lib/debug. A table of "
+     "the hints that fetched follows, with the share of misses that hints cover.\n\n"
      "Several traces of one program, as `trace --sizes` writes them, are put side by side: which places fault in "
      "all.",
      "hinterland report sort.trace\n"

@@ -20,6 +20,7 @@
 #include "cli/running.hpp"
 #include "cli/sizes.hpp"
 #include "cli/supervise.hpp"
+#include "cli/trace_attach.hpp"
 #include "cli/tracing.hpp"
 #include "far/device.hpp"
 #include "far/url.hpp"
@@ -152,6 +153,11 @@ int start(const char* name, const Arguments& arguments) {
   if (!line) return fail(kUsage, line.error());
   if (line->wants_help()) return help_main({name});
   bool traced = (find_command(name)->bit & kForTrace) != 0;
+  if (traced && line->is_given(OptionId::attach)) return trace_attached(*line);
+  if (traced && line->is_given(OptionId::seconds)) {
+    Error error = Error::make(0, "trace: --seconds is for --attach, and none is given");
+    return fail(kUsage, error.remedy("leave it out, or name a running program with --attach PID"));
+  }
   if (Status options = check_options(*line, traced); !options) return fail(kUsage, options.error());
   if (line->rest().empty()) {
     Error error = Error::make(0, "%s: no program given", name);

@@ -50,9 +50,23 @@ Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_d
   return tracing;
 }
 
-void Tracing::finish() {
+void Tracing::attach(pid_t process) {
+  bool permitted = recorder_->instruction_every() == 0;
+  recorder_->attach(process);
+  const Error& error = recorder_->sampling_error();
+  if (permitted && recorder_->instruction_every() != 0) log::warning("%s; %s", error.what(), error.next_step());
+}
+
+void Tracing::finish(Of what) {
   std::vector<trace::RecordedTrace> traces = recorder_->finish();
   recorder_.reset();  // now: the command ends as the program did, without destructors
+  if (what == Of::nothing) return;
+  if (traces.empty() && what == Of::attached) {
+    log::warning(
+        "the program had no fault on far memory in that time: there is no trace. Does it fit into its local memory? "
+        "'hinterland stat PID' tells");
+    return;
+  }
   if (traces.empty()) {
     log::warning(
         "the program ended before any fault on far memory: there is no trace. It may fit into its local memory: "

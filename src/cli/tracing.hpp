@@ -18,8 +18,13 @@ class Tracing {
   // cannot be recorded, and why.
   static Result<Tracing> begin(const CommandLine& line, const std::string& run_directory, const std::string& output);
   Status start(pid_t program) { return recorder_->start(program); }
-  // After the program's end. Says on stderr what there is to read now.
-  void finish();
+  // A process that runs already; it must be asked afterwards to tell of its faults. Says what cannot be recorded of
+  // it.
+  void attach(pid_t process);
+  std::uint64_t instruction_every() const { return recorder_->instruction_every(); }
+  // After the program's end, or when no more is to be recorded. Says on stderr what there is to read now.
+  enum class Of : std::uint8_t { started, attached, nothing };
+  void finish(Of what = Of::started);
 
  private:
   Tracing() = default;

@@ -1,36 +1,19 @@
 // hinterland tune: another budget for a running program.
+#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
-#include "base/clock.hpp"
-#include "base/mutex.hpp"
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
 #include "cli/pid.hpp"
+#include "cli/request.hpp"
 #include "cli/running.hpp"
 
 namespace hinterland::cli {
 namespace {
 
-constexpr std::uint64_t kAnswerLimitNs = 2'000'000'000;
-constexpr std::uint64_t kLookEveryNs = 20'000'000;
-
-// Leaves the request in the page, wakes the program's runtime, and waits for its answer: 0 or errno, ETIMEDOUT.
 int request_budget(StatPage& page, std::uint64_t bytes) {
-  page.budget_request_bytes.store(bytes, std::memory_order_relaxed);
-  // release: the reader that sees the new sequence (acquire) sees the bytes
-  std::uint32_t sequence = page.request_sequence.fetch_add(1, std::memory_order_release) + 1;
-  futex_wake(&page.request_sequence, 1 << 20, true);
-  std::uint64_t limit_ns = now_ns() + kAnswerLimitNs;
-  for (;;) {
-    // acquire: pairs with the program's release after it wrote request_error. At or past ours: another tune may
-    // have come after.
-    std::uint32_t answered = page.request_answer.load(std::memory_order_acquire);
-    if (static_cast<std::int32_t>(answered - sequence) >= 0)
-      return page.request_error.load(std::memory_order_relaxed);
-    if (now_ns() >= limit_ns) return ETIMEDOUT;
-    futex_wait(&page.request_answer, answered, kLookEveryNs, true);  // the program may, but need not, wake us
-  }
+  page.budget_request_bytes.store(bytes, std::memory_order_relaxed);  // sent by what follows
+  return send_request(page);
 }
 
 int tune(const CommandLine& line, pid_t pid) {

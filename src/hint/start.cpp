@@ -31,7 +31,7 @@ Result<const hl_policy_ops*> policy_of(const Settings& settings) {
 }  // namespace
 
 Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
-                           FaultObserver* (*observer_of)(const Settings&)) {
+                           FaultObserver* (*observer_of)(const Settings&), ObserveOnRequest observe_on_request) {
   Result<Settings> settings = settings_from_environment();
   if (!settings) return std::unexpected(settings.error());
   log::set_level(static_cast<log::Level>(settings->verbosity + 1));
@@ -59,6 +59,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.take_by_move = settings->take != Settings::Take::protect;
   options.parts = settings->parts;
   if (observer_of != nullptr) options.observer = observer_of(*settings);
+  options.observe_on_request = observe_on_request;
   Result<Pager*> started = Pager::start(options, kernel, std::move(*device));
   if (started && settings->faults_by_signal) {
     if (&hl_signal_library == nullptr)

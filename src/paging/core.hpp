@@ -81,11 +81,11 @@ struct Core {
   FrameRing frames;
   Budget budget;
   PolicyHost policy;
-  FaultObserver* observer = nullptr;  // of hinterland trace
-  Parts parts;                        // what is left out is false
-  bool faults_by_signal = false;      // served by the threads that have them (signal_faults.hpp)
-  bool take_by_move = false;          // dirty pages are taken with MOVE; else they are protected and copied
-  std::uint32_t borrow_from = 4;      // shorter runs are copied into fresh memory, which costs no more
+  std::atomic<FaultObserver*> observer{nullptr};  // of hinterland trace; comes and goes while the program runs
+  Parts parts;                                    // what is left out is false
+  bool faults_by_signal = false;                  // served by the threads that have them (signal_faults.hpp)
+  bool take_by_move = false;      // dirty pages are taken with MOVE; else they are protected and copied
+  std::uint32_t borrow_from = 4;  // shorter runs are copied into fresh memory, which costs no more
   std::uint32_t read_ahead_pages_max = 0;
   std::atomic<bool> managed{false};  // paging has begun; before, the kernel alone has the pages
   // Held while a page's protection matters: taking a page that is not writable means reading and then unmapping it,

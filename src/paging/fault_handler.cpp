@@ -217,9 +217,10 @@ void FaultHandler::serve_page(const FaultMessage& message) {
 }
 
 void FaultHandler::observe(const FaultMessage& message, FaultKind kind) {
-  if (core_.observer == nullptr) [[likely]]
+  FaultObserver* observer = core_.observer.load(std::memory_order_acquire);  // pairs with who sets it
+  if (observer == nullptr) [[likely]]
     return;
-  core_.observer->fault(message.address, message.thread_id, message.write || message.write_protect, kind);
+  observer->fault(message.address, message.thread_id, message.write || message.write_protect, kind);
 }
 
 // Reclaim ahead of need belongs to the background. But taking scattered pages flushes the faulting thread's CPU once

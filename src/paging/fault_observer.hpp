@@ -40,11 +40,17 @@ class FaultObserver {
   virtual void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind) = 0;
   // On the thread that hints, several at a time, holding nothing.
   virtual void hint(const HintSeen& /*seen*/) {}
+  // Nobody listens any more, and nobody will.
+  virtual bool is_over() { return false; }
   // Hints are only told of, and not followed: what they would have spared comes as a fault.
   virtual bool hints_are_only_noted() const { return false; }
 
  protected:
   ~FaultObserver() = default;
 };
+
+// Somebody outside asks a process that runs to be observed (StatPage::trace_directory): whom it is to tell, or why
+// not, as -errno (EBUSY: it is observed already). On a thread of the runtime.
+using ObserveOnRequest = int (*)(const char* directory, std::uint64_t instruction_every, FaultObserver** observer);
 
 }  // namespace hinterland

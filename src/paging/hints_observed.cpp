@@ -5,7 +5,8 @@ namespace hinterland {
 
 // Tells the observer, where there is one.
 bool Hints::is_only_noted(const Hint& hint, const Wanted& wanted) {
-  if (core_.observer == nullptr) [[likely]]
+  FaultObserver* observer = core_.observer.load(std::memory_order_acquire);  // pairs with who sets it
+  if (observer == nullptr) [[likely]]
     return false;
   HintSeen seen{.address = hint.address,
                 .pages = wanted.now.count,
@@ -22,8 +23,8 @@ bool Hints::is_only_noted(const Hint& hint, const Wanted& wanted) {
     if (now && word.state() == PageState::parked) ++seen.parked;
     if (now && wanted.write && word.state() == PageState::resident && !word.dirty()) ++seen.write_protect;
   }
-  core_.observer->hint(seen);
-  return core_.observer->hints_are_only_noted();
+  observer->hint(seen);
+  return observer->hints_are_only_noted();
 }
 
 }  // namespace hinterland

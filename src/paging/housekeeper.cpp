@@ -2,6 +2,7 @@
 // figures in the statistics page fresh. Sleeps nearly always.
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -44,6 +45,8 @@ void Pager::Impl::housekeeper() {
 
 std::uint64_t Pager::Impl::look_after() {
   answer_requests();
+  if (FaultObserver* observer = core.observer.load(); observer != nullptr && observer->is_over())
+    core.observer.store(nullptr);
   if (core.managed.load()) start_wanted_threads();
   std::uint64_t sleep_ns = core.managed.load() ? keep_room_for_other_memory() : watch_pressure();
   if (core.space->is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
@@ -124,7 +127,21 @@ void Pager::Impl::answer_requests() {
   // acq_rel: pairs with the writer's store before its add
   std::uint64_t bytes = page->budget_request_bytes.exchange(0, std::memory_order_acq_rel);
   if (bytes != 0) page->request_error.store(-Pager::current()->set_budget(bytes), std::memory_order_relaxed);
+  // acquire: pairs with the tracer's store behind the rest of its request
+  if (page->trace_requested.exchange(0, std::memory_order_acq_rel) != 0)
+    page->request_error.store(-begin_to_observe(*page), std::memory_order_relaxed);
   page->request_answer.store(sequence, std::memory_order_release);  // publishes request_error
+}
+
+int Pager::Impl::begin_to_observe(const StatPage& page) {
+  if (options.observe_on_request == nullptr) return -ENOTSUP;
+  char directory[sizeof page.trace_directory];  // of our own: its writer may change it while we look
+  std::memcpy(directory, page.trace_directory, sizeof directory);
+  directory[sizeof directory - 1] = '\0';
+  FaultObserver* observer = nullptr;
+  int result = options.observe_on_request(directory, page.trace_instruction_every, &observer);
+  if (result == 0) core.observer.store(observer, std::memory_order_release);
+  return result;
 }
 
 void Pager::Impl::kick_housekeeper() {

@@ -72,7 +72,7 @@ Status Pager::Impl::create_parts() {
   core.faults_by_signal = options.faults == FaultDelivery::signals;
   core.take_by_move = options.take_by_move && core.kernel.features().move;
   core.read_ahead_pages_max = std::min(options.read_ahead_pages_max, Fetcher::kRunMax);
-  core.observer = options.observer;
+  core.observer.store(options.observer);
   core.budget.set_limit(options.budget_bytes);
   core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
   leave_out(options.parts);

@@ -33,6 +33,7 @@ struct PagerOptions {
   // Called once, by a thread of the runtime, when paging begins: freed memory should now be given back promptly.
   void (*on_managed)() = nullptr;
   FaultObserver* observer = nullptr;  // told of each fault; lives as long as the process
+  ObserveOnRequest observe_on_request = nullptr;
 };
 
 // What became of a fault in signal mode.

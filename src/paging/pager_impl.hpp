@@ -66,6 +66,7 @@ struct Pager::Impl {
   std::uint64_t peak_anonymous_bytes = 0;  // the housekeeper's own
   std::uint64_t resident_before = 0;       // the same
   void answer_requests();
+  int begin_to_observe(const StatPage& page);  // 0 or -errno
   static void kick_housekeeper();
   std::uint64_t watch_handler();  // returns how long to sleep, ns
   void refresh_gauges();

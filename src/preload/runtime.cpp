@@ -25,6 +25,12 @@ FaultObserver* observer_of(const Settings& settings) {
   return observer;
 }
 
+int observe_on_request(const char* directory, std::uint64_t instruction_every, FaultObserver** observer) {
+  int result = trace::observe_on_request(directory, instruction_every, observer);
+  if (result == 0 && trace::allocation_log::begin()) allocation_watch::begin(kAllocations);
+  return result;
+}
+
 }  // namespace
 
 bool runtime_wanted() {
@@ -38,7 +44,8 @@ Status start_runtime(const char* program) {
     far_heap::give_back_promptly();
     hint::begin();
   };
-  Result<Pager*> started = hint::start_pager(program, hint::Take::as_told, on_managed, observer_of);
+  Result<Pager*> started =
+      hint::start_pager(program, hint::Take::as_told, on_managed, observer_of, observe_on_request);
   if (!started) return std::unexpected(started.error());
   return {};
 }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 namespace hinterland::trace {
@@ -36,6 +38,15 @@ std::vector<Module> mapped_code(pid_t process) {
     found.push_back({start, end, offset, build_id_of(line.substr(at)), line.substr(at)});
   }
   return found;
+}
+
+std::map<std::uint32_t, std::string> thread_names(pid_t process) {
+  std::map<std::uint32_t, std::string> names;
+  std::error_code ignored;  // it has ended: none
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", ignored))
+    if (std::string name; std::getline(std::ifstream(entry.path() / "comm"), name))
+      names[static_cast<std::uint32_t>(std::atoi(entry.path().filename().c_str()))] = name;
+  return names;
 }
 
 bool is_same_file(const Module& module) {

@@ -4,6 +4,8 @@
 #include <elfutils/libdwfl.h>
 #include <sys/types.h>
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,9 @@ std::string build_id_of(const std::string& path);
 
 // The code that a process has mapped from files now, out of /proc/PID/maps.
 std::vector<Module> mapped_code(pid_t process);
+
+// Of the threads that it has now, by thread, out of /proc/PID/task.
+std::map<std::uint32_t, std::string> thread_names(pid_t process);
 
 // The file of a module is there and is the one that ran (no identifier known: taken on trust).
 bool is_same_file(const Module& module);

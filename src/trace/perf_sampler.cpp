@@ -3,13 +3,19 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <set>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/units.hpp"
@@ -135,58 +141,102 @@ bool parse(PerfRecord& record, const perf_event_header& head, const std::uint8_t
 
 }  // namespace
 
+namespace {
+
+// Of a process that does not run yet, its one thread, whose children inherit the events.
+std::vector<pid_t> threads_of(pid_t process, bool running) {
+  if (!running) return {process};
+  std::vector<pid_t> threads;
+  std::error_code ignored;  // it has ended: none
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", ignored))
+    threads.push_back(static_cast<pid_t>(std::atoi(entry.path().filename().c_str())));
+  return threads;
+}
+
+// An event is a file for each thread, CPU and kind.
+void allow_many_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Options& options) {
   auto sampler = std::unique_ptr<PerfSampler>(new PerfSampler);
   if (!options.every_fault) sampler->weight_ = kFaultsEach;
+  if (options.running) allow_many_files();
   long cpus = sysconf(_SC_NPROCESSORS_CONF);
-  for (int cpu = 0; cpu < cpus; ++cpu)
-    if (Status opened = sampler->open_cpu(process, cpu, options); !opened) return std::unexpected(opened.error());
+  // A thread that starts while we look is a child of one that we have, or will be found in the next round.
+  std::set<pid_t> known;
+  for (bool fresh = true; std::exchange(fresh, false);)
+    for (pid_t thread : threads_of(process, options.running)) {
+      if (!known.insert(thread).second) continue;
+      fresh = options.running;
+      for (int cpu = 0; cpu < cpus; ++cpu)
+        if (Status opened = sampler->open_cpu(thread, cpu, options); !opened) return std::unexpected(opened.error());
+    }
+  if (known.empty()) return std::unexpected(Error::make(ESRCH, "process %d", static_cast<int>(process)));
   if (sampler->buffers_.empty())
     return std::unexpected(Error::make(ENODEV, "no CPU lets its page faults be sampled"));
   return sampler;
 }
 
-Status PerfSampler::open_cpu(pid_t process, int cpu, const Options& options) {
+Status PerfSampler::open_cpu(pid_t thread, int cpu, const Options& options) {
   perf_event_attr attr = attributes(options);
   attr.inherit = 1;
-  attr.enable_on_exec = 1;
+  attr.disabled = attr.enable_on_exec = options.running ? 0 : 1;
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 1;
   attr.build_id = build_ids_ ? 1 : 0;
   attr.exclude_kernel = user_only_ ? 1 : 0;
   attr.watermark = 1;
   attr.wakeup_watermark = 128 * 1024;
-  long file = open_event(attr, process, cpu);
+  long file = open_event(attr, thread, cpu);
   if (file < 0 && errno == EINVAL && build_ids_) {  // before Linux 5.12: the files are asked for theirs
     build_ids_ = false;
-    return open_cpu(process, cpu, options);
+    return open_cpu(thread, cpu, options);
   }
   if (file < 0 && errno == EACCES && !user_only_) {
     user_only_ = true;
-    return open_cpu(process, cpu, options);
+    return open_cpu(thread, cpu, options);
   }
-  if (file < 0 && errno == ENODEV) return {};  // this CPU is off
+  if (file < 0 && (errno == ENODEV || (errno == ESRCH && options.running))) return {};  // CPU off, or thread ended
   if (file < 0) return std::unexpected(Error::make(errno, "the kernel does not let page faults be sampled"));
+  auto buffer = std::find_if(buffers_.begin(), buffers_.end(), [&](const Buffer& one) { return one.cpu == cpu; });
+  if (buffer == buffers_.end()) {
+    if (Status made = add_buffer(cpu, static_cast<int>(file)); !made) return made;
+    buffer = buffers_.end() - 1;
+  } else {
+    ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, buffer->file);
+    buffer->others.push_back(static_cast<int>(file));
+  }
+  open_others(attr, thread, cpu, *buffer);
+  return {};
+}
+
+// Takes the file.
+Status PerfSampler::add_buffer(int cpu, int file) {
   // As much as the user may lock: 8 MiB as root, else 512 KiB (kernel.perf_event_mlock_kb).
   std::size_t most = data_bytes_ != 0 ? data_bytes_ : 8 * kMiB, least = data_bytes_ != 0 ? data_bytes_ : 64 * kKiB;
   void* memory = MAP_FAILED;
   for (std::size_t bytes = most; memory == MAP_FAILED && bytes >= least; bytes /= 2) {
-    memory = mmap(nullptr, kPageSize + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
+    memory = mmap(nullptr, kPageSize + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory != MAP_FAILED) data_bytes_ = bytes;
   }
   if (memory == MAP_FAILED) {
     Error error = Error::make(errno, "the kernel gives no buffer for sampled page faults");
-    close(static_cast<int>(file));
+    close(file);
     return std::unexpected(error);
   }
-  buffers_.push_back({static_cast<int>(file), static_cast<std::uint8_t*>(memory), {}});
-  open_others(attr, process, cpu, buffers_.back());
+  buffers_.push_back({cpu, file, static_cast<std::uint8_t*>(memory), {}});
   return {};
 }
 
 // A fault that was tried again is minor or major to the kernel, depending on which of its locks it was tried under
 // (mm_account_fault). So both are sampled, into one buffer. Both come when the fault is over; the event of all page
 // faults comes when it begins, and could not tell how long it took.
-void PerfSampler::open_others(perf_event_attr attr, pid_t process, int cpu, Buffer& buffer) {
+void PerfSampler::open_others(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer) {
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.build_id = 0;
   bool every = attr.sample_period == 1;
   for (std::uint64_t event : {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ})
@@ -195,7 +245,7 @@ void PerfSampler::open_others(perf_event_attr attr, pid_t process, int cpu, Buff
       if (every && period != kPeriods[0]) continue;
       attr.config = event;
       attr.sample_period = every ? 1 : period;
-      long file = open_event(attr, process, cpu);
+      long file = open_event(attr, thread, cpu);
       if (file < 0) continue;
       ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, buffer.file);
       buffer.others.push_back(static_cast<int>(file));

@@ -46,9 +46,10 @@ class PerfSampler {
   struct Options {
     bool every_fault = false;
     std::uint32_t stack_bytes = 16 * 1024;  // of each sample; a multiple of 8 below 64 KiB
+    bool running = false;                   // the process runs already
   };
-  // Follows `process`, which must not have called exec yet: sampling begins there. EACCES or EPERM when the kernel
-  // does not let this user sample.
+  // Follows `process`, which must not have called exec yet: sampling begins there. Or, if it runs already, each of
+  // its threads, from now on. EACCES or EPERM when the kernel does not let this user sample; ESRCH when it has ended.
   static Result<std::unique_ptr<PerfSampler>> open(pid_t process, const Options& options);
   ~PerfSampler();
 
@@ -60,12 +61,14 @@ class PerfSampler {
 
  private:
   struct Buffer {
+    int cpu = 0;
     int file = -1;
     std::uint8_t* memory = nullptr;  // the kernel's page, then the data
-    std::vector<int> others;         // further events with the same buffer
+    std::vector<int> others;         // further events with the same buffer, of other kinds or threads
   };
   PerfSampler() = default;
-  Status open_cpu(pid_t process, int cpu, const Options& options);
+  Status open_cpu(pid_t thread, int cpu, const Options& options);
+  Status add_buffer(int cpu, int file);
   static void open_others(perf_event_attr attr, pid_t process, int cpu, Buffer& buffer);
   void drain_one(const Buffer& buffer, std::vector<PerfRecord>& out);
 

@@ -44,11 +44,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
   // Tried on ourselves, so that it is known before the program starts.
   Result<std::unique_ptr<PerfSampler>> trial = PerfSampler::open(getpid(), options.sampling);
   if (!trial) {
-    Error error = trial.error();
-    recorder->sampling_error_ = error.remedy(
-        "only the innermost address of one fault in %d is recorded. For stacks: sysctl kernel.perf_event_paranoid=1 "
-        "(it is %d), or run as root or with CAP_PERFMON",
-        static_cast<int>(kInstructionEvery), perf_event_paranoid());
+    recorder->note_failed_sampling(trial.error());
   } else {
     recorder->user_only_ = (*trial)->user_only();
     recorder->sample_cost_ns_ = measure_sample_cost_ns(options.sampling);
@@ -57,6 +53,18 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
 }
 
 Recorder::Recorder(const RecorderOptions& options) : options_(options) {}
+
+void Recorder::note_failed_sampling(const Error& error) {
+  sampling_error_ = error;
+  sampling_error_.remedy(
+      "only the innermost address of one fault in %d is recorded. For stacks: sysctl kernel.perf_event_paranoid=1 "
+      "(it is %d), or run as root or with CAP_PERFMON",
+      static_cast<int>(kInstructionEvery), perf_event_paranoid());
+}
+
+std::uint64_t Recorder::instruction_every() const {
+  return sampling_error_.what()[0] == '\0' ? 0 : kInstructionEvery;
+}
 
 Recorder::~Recorder() {
   if (thread_.joinable()) finish();
@@ -73,10 +81,8 @@ Recorder::~Recorder() {
 }
 
 std::vector<std::pair<std::string, std::string>> Recorder::variables() const {
-  bool sampled = sampling_error_.what()[0] == '\0';
   std::vector<std::pair<std::string, std::string>> all = {
-      {kDirectoryVariable, options_.directory},
-      {kInstructionVariable, std::to_string(sampled ? 0 : kInstructionEvery)}};
+      {kDirectoryVariable, options_.directory}, {kInstructionVariable, std::to_string(instruction_every())}};
   if (options_.only_note_hints) all.emplace_back(kNoteHintsVariable, "1");
   return all;
 }
@@ -89,6 +95,22 @@ Status Recorder::start(pid_t process) {
   }
   thread_ = std::thread([this] { run(); });
   return {};
+}
+
+void Recorder::attach(pid_t process) {
+  if (instruction_every() == 0) {
+    options_.sampling.running = true;
+    Result<std::unique_ptr<PerfSampler>> sampler = PerfSampler::open(process, options_.sampling);
+    if (sampler)
+      sampler_ = std::move(*sampler);
+    else
+      note_failed_sampling(sampler.error());
+  }
+  KnownProcess& known = process_of(static_cast<std::uint32_t>(process));
+  known.modules = mapped_code(process);
+  for (const Module& module : known.modules) known.unwinder->add(module);
+  for (const auto& [thread, name] : thread_names(process)) known.names[thread] = name;
+  thread_ = std::thread([this] { run(); });
 }
 
 void Recorder::run() {

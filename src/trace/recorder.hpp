@@ -48,16 +48,21 @@ class Recorder {
   // `process` has not called exec yet, and waits. Sampling by the kernel that is not permitted is no failure: see
   // sampling_error().
   Status start(pid_t process);
+  // Of a process that runs already. The process must be told after this: see instruction_every().
+  void attach(pid_t process);
   // The program has ended: takes what is left, closes all traces. Once.
   std::vector<RecordedTrace> finish();
 
   // Why the kernel does not sample stacks; code 0 when it does. Known after create().
   const Error& sampling_error() const { return sampling_error_; }
   bool user_only() const { return user_only_; }
+  // One in so many faults comes with its instruction: 0 where the kernel samples stacks.
+  std::uint64_t instruction_every() const;
 
  private:
   explicit Recorder(const RecorderOptions& options);
 
+  void note_failed_sampling(const Error& error);
   void run();
   void cycle(bool last);
   void look_for_rings();

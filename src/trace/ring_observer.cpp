@@ -43,9 +43,13 @@ class RingObserver final : public FaultObserver {
   bool hints_are_only_noted() const override { return only_notes_hints; }
   // This process's ring, if it has one that is still read.
   RingFile* ring();
-  bool is_over() const {
-    return process_.load(std::memory_order_acquire) == stat_page()->pid && ring_.load() == nullptr;
+  bool is_over() override {
+    return process_.load(std::memory_order_acquire) == stat_page()->pid && ring() == nullptr;
   }
+  // A recorder waits for what this process has to tell.
+  bool is_wanted();
+  // The next fault makes a ring.
+  void begin_again();
   // A queue of the ring is full.
   void note_full(RingFile* ring);
 
@@ -112,6 +116,17 @@ void RingObserver::give_up(RingFile* ring) {
   if (!ring_.compare_exchange_strong(ring, nullptr)) return;
   syscall(SYS_mmap, ring, kRingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
           -1, 0L);
+}
+
+// A recorder that ended has taken its directory away, and one that was killed has left that to the next.
+bool RingObserver::is_wanted() {
+  return directory[0] != '\0' && !is_over() && syscall(SYS_access, directory, F_OK) == 0;
+}
+
+void RingObserver::begin_again() {
+  if (RingFile* old = ring(); old != nullptr) give_up(old);
+  opening_.store(0);
+  process_.store(0, std::memory_order_release);
 }
 
 // The recorder may be slow; or it was killed, and said nothing.
@@ -194,12 +209,22 @@ void put(RingFile& ring, const AllocationEvent& event) {
   if (!ring.allocations.put(event)) g_observer.note_full(&ring);
 }
 
+int observe_on_request(const char* directory, std::uint64_t instruction_every, FaultObserver** observer) {
+  if (g_observer.is_wanted()) return -EBUSY;
+  std::snprintf(g_observer.directory, sizeof g_observer.directory, "%s", directory);
+  g_observer.instruction_every = instruction_every;
+  g_observer.only_notes_hints = false;
+  g_observer.begin_again();
+  *observer = &g_observer;
+  return 0;
+}
+
 FaultObserver* observer_from_environment(std::uint32_t read_ahead_pages, std::uint64_t local_bytes) {
+  g_observer.read_ahead_pages = read_ahead_pages;
+  g_observer.local_bytes = local_bytes;
   const char* directory = std::getenv(kDirectoryVariable);
   if (directory == nullptr || directory[0] == '\0') return nullptr;
   std::snprintf(g_observer.directory, sizeof g_observer.directory, "%s", directory);
-  g_observer.read_ahead_pages = read_ahead_pages;
-  g_observer.local_bytes = local_bytes;
   const char* every = std::getenv(kInstructionVariable);
   g_observer.instruction_every = every != nullptr ? std::strtoull(every, nullptr, 10) : 0;
   g_observer.only_notes_hints = std::getenv(kNoteHintsVariable) != nullptr;

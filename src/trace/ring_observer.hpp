@@ -13,6 +13,10 @@ namespace hinterland::trace {
 // that it saw nothing of the process. Not thread-safe: call before other threads run.
 FaultObserver* observer_from_environment(std::uint32_t read_ahead_pages, std::uint64_t local_bytes);
 
+// The same on request, while the program runs: 0, or -EBUSY when the process records for somebody already. One thread
+// at a time.
+int observe_on_request(const char* directory, std::uint64_t instruction_every, FaultObserver** observer);
+
 // --- for allocation_log.cpp, any thread
 struct RingFile;
 struct AllocationEvent;
