@@ -105,7 +105,7 @@ def programs(n, folder):
     return [
         ("sort", ["/usr/bin/sort", "-S", "1G", "--parallel=1", str(text)], None),
         ("sort-threads", ["/usr/bin/sort", "-S", "1G", "--parallel=4", "-k2", str(text)], None),
-        ("awk-array", ["/usr/bin/awk", AWK_ARRAY.replace("N", str(4 * n))], None),
+        ("awk-array", ["/usr/bin/awk", AWK_ARRAY.replace("< N", f"< {2 * n}")], None),
         ("perl-hash", [perl, "-e", script(PERL_HASH)], None),
         ("python-dict", [python, "-c", f"N = {n}" + PYTHON_DICT], None),
         ("python-objects", [python, "-c", f"N = {n}" + PYTHON_OBJECTS], None),

@@ -266,7 +266,7 @@ class Adviser {
     bool row = !scattered && pattern.run_pages < kPiecePages;
     if (loop == LoopPlace::pieces && up && !row) {
       ReplayHint piece = plain;
-      if (!scattered) piece.pages_after = kPiecePages - 1;
+      if (!scattered || pattern.in_rows >= kOrdered) piece.pages_after = kPiecePages - 1;
       return {{piece, LoopPlace::pieces}};
     }
     if (loop != LoopPlace::inside && scattered) return {{plain, LoopPlace::before}};
