@@ -184,8 +184,11 @@ class Finder {
                             !is(first + 1, "[") && !is(first + 1, "->")
                         ? names_(source_.word(first))
                         : NameKind::other;
-    bool argument = first > 0 && (is(first - 1, "(") || is(first - 1, ",")) &&
-                    (is(first + 1, ")") || is(first + 1, ",")) && is_call(source_.around(first));
+    bool alone =
+        first > 0 && (is(first - 1, "(") || is(first - 1, ",")) && (is(first + 1, ")") || is(first + 1, ","));
+    std::size_t open = source_.around(first);
+    bool cast = open != kNone && open > 0 && is(open, "(") && is(open - 1, ">") && !is_call(open);
+    bool argument = alone && (is_call(open) || cast);
     bool named = kind == NameKind::touches && !argument;  // a reference to one is handed on
     if (named) open_access = add(first, first, first);
     if (kind == NameKind::points && argument) {

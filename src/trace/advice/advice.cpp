@@ -380,6 +380,9 @@ class Adviser {
       bool has_object = object.address_last != access.address_last || located.source->is(access.sign, "*");
       if (spans && form.size.empty() && dialect != Dialect::cxx && kind == AddressKind::plain && has_object)
         add(ready, place_hint(*located.source, dialect, with_object(*located.source, form, object), object, false));
+      // Of what has no size, the next page.
+      if (spans && form.size.empty() && form.read_ahead == 0 && !form.sequential && dialect != Dialect::cxx)
+        form.read_ahead = 1;
       bool unknown = kind == AddressKind::unknown && !access.whole_object;
       Access written = access;
       if (kind == AddressKind::iterator) written.is_iterator = true;
