@@ -113,10 +113,10 @@ std::vector<Access> at_token(const SourceText& source, const std::vector<Access>
 
 }  // namespace
 
-Chosen choose_access(const SourceText& source, int line, int column, bool write, const NameTouches& touches) {
+Chosen choose_access(const SourceText& source, int line, int column, bool write, const KindOfName& names) {
   if (line < 1 || line > source.lines())
     return result_of({}, "the source file has no such line: it is not what was built");
-  std::vector<Access> all = accesses_on(source, line, touches);
+  std::vector<Access> all = accesses_on(source, line, names);
   constexpr const char* kNothing = "no expression of this line touches memory: a macro, or what a function hides";
   if (all.empty()) return result_of({}, kNothing);
   std::size_t token = source.first_token_of(line), end = source.first_token_of(line + 1);
@@ -126,6 +126,14 @@ Chosen choose_access(const SourceText& source, int line, int column, bool write,
   if (inside) found = at_token(source, all, token, write);
   if (!found.empty()) return result_of(found, kNothing);
   return result_of(of_kind(outermost(all), write), kNothing);
+}
+
+std::vector<Access> loads_of(const SourceText& source, int line, const Access& access) {
+  std::vector<Access> result;
+  for (const Access& each : accesses_on(source, line))
+    if (access.address_first <= each.first && each.last <= access.address_last && holds(access, each) && !each.writes)
+      result.push_back(each);
+  return result;
 }
 
 }  // namespace hinterland::trace

@@ -41,13 +41,18 @@ struct Chosen {
   std::string why;  // not sure, or nothing found: a sentence
 };
 
-// Whether a name touches memory by itself: a reference, a member of `this`. Source text alone does not tell.
-using NameTouches = std::function<bool(std::string_view name)>;
+// Whether a name touches memory by itself (a reference, a member of `this`), or points to it: for a call that may be
+// a macro. Source text alone does not tell.
+enum class NameKind : std::uint8_t { other, touches, points };
+using KindOfName = std::function<NameKind(std::string_view name)>;
 
 // All that begin or end on the line.
-std::vector<Access> accesses_on(const SourceText& source, int line, const NameTouches& touches = {});
+std::vector<Access> accesses_on(const SourceText& source, int line, const KindOfName& names = {});
+
+// What the address of one of them loads: b[i] of a[b[i]].
+std::vector<Access> loads_of(const SourceText& source, int line, const Access& access);
 
 // What a fault at this place touched. `column` 0: unknown. `write`: the fault was one.
-Chosen choose_access(const SourceText& source, int line, int column, bool write, const NameTouches& touches = {});
+Chosen choose_access(const SourceText& source, int line, int column, bool write, const KindOfName& names = {});
 
 }  // namespace hinterland::trace

@@ -71,8 +71,8 @@ const MemoryFunction* memory_function(std::string_view name) {
 
 class Finder {
  public:
-  Finder(const SourceText& source, std::size_t begin, std::size_t end, const NameTouches& touches)
-      : source_(source), begin_(begin), end_(end), touches_(touches) {}
+  Finder(const SourceText& source, std::size_t begin, std::size_t end, const KindOfName& names)
+      : source_(source), begin_(begin), end_(end), names_(names) {}
 
   std::vector<Access> run() {
     for (std::size_t i = begin_; i < end_; ++i) {
@@ -180,9 +180,22 @@ class Finder {
   std::size_t chain(std::size_t first, bool record) {
     std::size_t last = primary(first);
     std::size_t open_access = kNone;  // of found_: grows by members
-    bool named = record && touches_ && last == first && is_word(first) && !is(first + 1, "(") &&
-                 !is(first + 1, "[") && !is(first + 1, "->") && touches_(source_.word(first));
+    NameKind kind = record && names_ && last == first && is_word(first) && !is(first + 1, "(") &&
+                            !is(first + 1, "[") && !is(first + 1, "->")
+                        ? names_(source_.word(first))
+                        : NameKind::other;
+    bool alone =
+        first > 0 && (is(first - 1, "(") || is(first - 1, ",")) && (is(first + 1, ")") || is(first + 1, ","));
+    std::size_t open = source_.around(first);
+    bool cast = open != kNone && open > 0 && is(open, "(") && is(open - 1, ">") && !is_call(open);
+    bool argument = alone && (is_call(open) || cast);
+    bool named = kind == NameKind::touches && !argument;  // a reference to one is handed on
     if (named) open_access = add(first, first, first);
+    if (kind == NameKind::points && argument) {
+      std::size_t pointed = add(first, first, first);
+      found_[pointed].needs_ampersand = false;
+      found_[pointed].whole_object = true;
+    }
     bool first_part = true;
     while (last != kNone) {
       std::size_t next = last + 1;
@@ -199,7 +212,7 @@ class Finder {
         last = next + 1;
         bool method = is(last + 1, "(");
         if (method) {
-          if (open_access != kNone) found_[open_access].whole_object = named;  // of a method, the object is known
+          if (named && open_access != kNone) found_.pop_back();  // what it touches is not known
           open_access = kNone;
         } else if (open_access != kNone) {
           found_[open_access].last = found_[open_access].address_last = last;
@@ -319,7 +332,7 @@ class Finder {
   }
 
   bool is_call(std::size_t i) const {
-    if (!is(i, "(") || i == 0) return false;
+    if (i == kNone || !is(i, "(") || i == 0) return false;
     if (is_word(i - 1))
       return !one_of(source_.word(i - 1), kBeforeExpression) && !one_of(source_.word(i - 1), kUnevaluated);
     if (is(i - 1, ">")) {  // static_cast<T>(x) is none
@@ -363,7 +376,7 @@ class Finder {
 
   const SourceText& source_;
   std::size_t begin_, end_;
-  const NameTouches& touches_;
+  const KindOfName& names_;
   std::vector<Access> found_;
 };
 
@@ -387,14 +400,14 @@ std::string Access::address(const SourceText& source) const {
   return is_iterator ? "&*" + (one ? text : "(" + text + ")") : needs_ampersand ? "&" + text : text;
 }
 
-std::vector<Access> accesses_on(const SourceText& source, int line, const NameTouches& touches) {
+std::vector<Access> accesses_on(const SourceText& source, int line, const KindOfName& names) {
   std::size_t first = source.first_token_of(line), end = source.first_token_of(line + 1);
   if (first == end) return {};
   std::size_t begin = first, behind = end;
   while (begin > 0 && !ends_search(source.word(begin - 1))) --begin;
   while (behind < source.tokens().size() && !ends_search(source.word(behind))) ++behind;
   std::vector<Access> result;
-  for (const Access& each : Finder(source, begin, behind, touches).run())
+  for (const Access& each : Finder(source, begin, behind, names).run())
     if (each.last >= first && each.first < end && !is_only_addressed(source, each)) result.push_back(each);
   return result;
 }

@@ -1,6 +1,7 @@
 #include "trace/advice/access_pattern.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -12,6 +13,8 @@ constexpr std::int64_t kStep = 16;  // pages: what hint.h takes for going on
 struct LastOfPlace {
   std::uint64_t page = 0;
   int direction = 0;
+  std::array<std::uint64_t, 8> rows{};  // the last page of each that it went through lately
+  std::size_t oldest = 0;
 };
 struct LastOfThread {
   std::uint64_t page = 0;
@@ -24,7 +27,8 @@ struct LastOfPage {
 };
 // Counts, which become shares at the end.
 struct Counts {
-  std::uint64_t steps = 0, up = 0, pages = 0, runs = 0, next = 0, back = 0, again = 0, reads = 0, written = 0;
+  std::uint64_t steps = 0, up = 0, pages = 0, runs = 0, next = 0, back = 0, again = 0, reads = 0, written = 0,
+                rows = 0;
   std::vector<std::uint64_t> distances;
 };
 
@@ -94,12 +98,25 @@ class Watcher {
       last.direction = 0;
     }
     last.page = fault.page;
+    row(fault, last, counts);
+  }
+
+  // Whether it goes on upwards from one of the places where it was lately.
+  void row(const FaultRecord& fault, LastOfPlace& last, Counts& counts) const {
+    for (std::uint64_t& head : last.rows) {
+      if (head == 0 || fault.page <= head || fault.page - head > static_cast<std::uint64_t>(step_)) continue;
+      ++counts.rows;
+      head = fault.page;
+      return;
+    }
+    last.rows[last.oldest++ % last.rows.size()] = fault.page;
   }
 
   static void settle(AccessPattern& pattern, Counts& counts) {
     if (pattern.fetches == 0) return;
     auto share = [&](std::uint64_t part) { return static_cast<double>(part) / static_cast<double>(pattern.fetches); };
     pattern.sequential = share(counts.steps);
+    pattern.in_rows = share(counts.rows);
     pattern.run_pages =
         static_cast<double>(counts.pages) / static_cast<double>(std::max<std::uint64_t>(counts.runs, 1));
     pattern.direction = counts.steps == 0 ? 0 : counts.up * 2 >= counts.steps ? 1 : -1;

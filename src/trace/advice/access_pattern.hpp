@@ -16,6 +16,7 @@ struct AccessPattern {
   std::uint64_t all = 0;
   std::uint64_t fetches = 0;     // read, write and refault: what a hint can do
   double sequential = 0;         // share of the fetches that go on where the place's last one was, on its thread
+  double in_rows = 0;            // share of the fetches that go on upwards in one of eight rows, which may take turns
   double run_pages = 1;          // mean length of what goes on so, in pages, jumps included
   int direction = 0;             // of most steps: 1, -1; 0 without any
   double next_page = 0;          // share of fetches behind which the thread fetches the next page at once

@@ -161,11 +161,11 @@ class Adviser {
     located.dialect = *dialect;
     located.chosen = choose_access(*located.source, line, column, write);
     if (!located.chosen.accesses.empty()) return located;
-    // Nothing in the text says that memory is touched: references, which debug information knows.
-    auto touches = [&](std::string_view name) {
-      return name_touches_memory(symbols_.module_of(site.code_address), site.code_address, name);
+    // Nothing in the text says that memory is touched: references, and macros of a pointer. Debug information knows.
+    auto names = [&](std::string_view name) {
+      return kind_of_name(symbols_.module_of(site.code_address), site.code_address, name);
     };
-    located.chosen = choose_access(*located.source, line, column, write, touches);
+    located.chosen = choose_access(*located.source, line, column, write, names);
     return located;
   }
 
@@ -199,7 +199,8 @@ class Adviser {
     std::uint64_t first = pattern.faults[static_cast<std::size_t>(FaultKind::first_touch)];
     advice.share =
         static_cast<double>(pattern.all - first) / static_cast<double>(std::max<std::uint64_t>(report_.spareable, 1));
-    const Located& located = located_[site];
+    Located& located = located_[site];
+    add_index(located, pattern);
     if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(located.line));
     if (first * 10 >= pattern.all * 9) {
       advice.why = "it uses memory for the first time, which a hint does not spare";
@@ -221,6 +222,19 @@ class Adviser {
     }
     advised_[site] = hint;
     return advice;
+  }
+
+  // Of `a[*p]`, the load of *p stands at the column of a[] where that is a class's operator; and what goes through
+  // memory in order is rather the index.
+  static void add_index(Located& located, const AccessPattern& pattern) {
+    Chosen& chosen = located.chosen;
+    bool doubtful = located.dialect != Dialect::c && chosen.accesses.size() == 1 && pattern.sequential >= kOrdered &&
+                    chosen.accesses[0].loads > 0 && !chosen.accesses[0].whole_object;
+    if (!doubtful) return;
+    for (Access& load : loads_of(*located.source, located.line, chosen.accesses[0]))
+      chosen.accesses.push_back(std::move(load));
+    chosen.sure = chosen.accesses.size() == 1;
+    if (!chosen.sure) chosen.why = "the memory that is used in order may be that of the index";
   }
 
   static std::string trimmed(std::string_view line) {
@@ -252,7 +266,7 @@ class Adviser {
     bool row = !scattered && pattern.run_pages < kPiecePages;
     if (loop == LoopPlace::pieces && up && !row) {
       ReplayHint piece = plain;
-      if (!scattered) piece.pages_after = kPiecePages - 1;
+      if (!scattered || pattern.in_rows >= kOrdered) piece.pages_after = kPiecePages - 1;
       return {{piece, LoopPlace::pieces}};
     }
     if (loop != LoopPlace::inside && scattered) return {{plain, LoopPlace::before}};
@@ -313,7 +327,7 @@ class Adviser {
                     after = outcome.result.faults() + outcome.result.protection;
       advice.spares = before > after ? before - after : 0;
       double share = advice.saves_ns / std::max(report_.now.waiting_ns, 1.0);
-      advice.verdict = share >= kPays ? Verdict::hint : share >= -kPays / 10 ? Verdict::little : Verdict::none;
+      advice.verdict = share >= kPays ? Verdict::hint : share >= -kPays ? Verdict::little : Verdict::none;
       if (advice.verdict == Verdict::none) advice.why = "replayed with a hint, threads wait longer than without";
     } else {
       advice.verdict = report_.predicted ? Verdict::little : Verdict::hint;
@@ -366,6 +380,9 @@ class Adviser {
       bool has_object = object.address_last != access.address_last || located.source->is(access.sign, "*");
       if (spans && form.size.empty() && dialect != Dialect::cxx && kind == AddressKind::plain && has_object)
         add(ready, place_hint(*located.source, dialect, with_object(*located.source, form, object), object, false));
+      // Of what has no size, the next page.
+      if (spans && form.size.empty() && form.read_ahead == 0 && !form.sequential && dialect != Dialect::cxx)
+        form.read_ahead = 1;
       bool unknown = kind == AddressKind::unknown && !access.whole_object;
       Access written = access;
       if (kind == AddressKind::iterator) written.is_iterator = true;

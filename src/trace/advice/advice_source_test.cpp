@@ -342,12 +342,22 @@ TEST(Hint, LoopsThatAreNotCut) {
 TEST(Access, OfNamesThatTouchMemory) {
   SourceText source("void f() { first = g(second.x, third); }\n");
   EXPECT_TRUE(accesses_on(source, 1).empty());
-  auto touches = [](std::string_view name) { return name == "first" || name == "second"; };
+  auto touches = [](std::string_view name) {
+    return name == "first" || name == "second" ? NameKind::touches : NameKind::other;
+  };
   Chosen write = choose_access(source, 1, 18, true, touches), read = choose_access(source, 1, 24, false, touches);
   ASSERT_EQ(write.accesses.size(), 1u);
   EXPECT_EQ(write.accesses[0].address(source), "&first");
   ASSERT_EQ(read.accesses.size(), 1u);
   EXPECT_EQ(read.accesses[0].address(source), "&second.x");
+}
+
+TEST(Access, OfPointersThatMacrosAreGiven) {
+  SourceText source("void f() { count_up(it); g(it->x + it, 2 * it); (it); h(static_cast<T*>(it)); }\n");
+  auto points = [](std::string_view name) { return name == "it" ? NameKind::points : NameKind::other; };
+  std::vector<std::string> found;
+  for (const Access& each : accesses_on(source, 1, points)) found.push_back(each.address(source));
+  EXPECT_EQ(found, (std::vector<std::string>{"it", "&it->x", "it"}));
 }
 
 TEST(Access, OfAlgorithms) {
@@ -373,6 +383,12 @@ TEST(Header, GoesBehindTheOthers) {
       "#define _GNU_SOURCE\n#include <a.h>\n#include <hinterland/hint.h>\n#if X\n#include <b.h>\n#endif\nint x;\n");
   EXPECT_EQ(with_header("#ifndef A_H\n#define A_H\nint x;\n#endif\n"),
             "#ifndef A_H\n#define A_H\n#include <hinterland/hint.h>\nint x;\n#endif\n");
+  EXPECT_EQ(
+      with_header(
+          "#include <a.h>\n#ifndef B\n#define B\n#endif\n#include <b.h>\n#ifdef C\n#include <c.h>\n#endif\nint x;\n"),
+      "#include <a.h>\n#ifndef B\n#define B\n#endif\n#include <b.h>\n#include <hinterland/hint.h>\n#ifdef "
+      "C\n#include "
+      "<c.h>\n#endif\nint x;\n");
   EXPECT_EQ(with_header("// head\nint x;"), "#include <hinterland/hint.h>\n// head\nint x;");
   EXPECT_EQ(with_header("#include <a.h>\nint x;\n#include \"tail.inc\"\n", 2),
             "#include <a.h>\n#include <hinterland/hint.h>\nint x;\n#include \"tail.inc\"\n");

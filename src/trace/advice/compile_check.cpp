@@ -253,6 +253,8 @@ std::string CompileCheck::compile(const Unit& unit, Depth depth) {
   }
   for (const std::string& more : {std::string("-isystem"), folder_ + "/include", std::string("-g0")})
     command.arguments.push_back(more);
+  // C would take a hint without its header for a function to be found when linking.
+  if (!is_cxx(unit.language)) command.arguments.push_back("-Werror=implicit-function-declaration");
   if (depth == Depth::syntax)
     command.arguments.push_back("-fsyntax-only");  // templates included
   else

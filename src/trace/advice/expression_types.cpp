@@ -89,20 +89,22 @@ class Scope {
     std::free(scopes);
   }
 
-  bool touches_memory(std::string_view name) {
+  NameKind kind_of(std::string_view name) {
     for (Dwarf_Die& scope : scopes_) {
       Dwarf_Die found, type, self, object, pointer;
       Dwarf_Attribute attribute;
       if (find_child(&scope, name, &found)) {
         Dwarf_Die* target = dwarf_formref_die(dwarf_attr_integrate(&found, DW_AT_type, &attribute), &type);
-        return target != nullptr &&
-               (dwarf_tag(&type) == DW_TAG_reference_type || dwarf_tag(&type) == DW_TAG_rvalue_reference_type);
+        if (target == nullptr) return NameKind::other;
+        int tag = dwarf_tag(&type);
+        if (tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type) return NameKind::touches;
+        return type_of(&found, &type) && dwarf_tag(&type) == DW_TAG_pointer_type ? NameKind::points : NameKind::other;
       }
       if (find_child(&scope, "this", &self) && type_of(&self, &pointer) && type_of(&pointer, &object) &&
           find_child(&object, name, &found))
-        return dwarf_tag(&found) == DW_TAG_member;
+        return dwarf_tag(&found) == DW_TAG_member ? NameKind::touches : NameKind::other;
     }
-    return false;
+    return NameKind::other;
   }
 
   bool type_of_name(std::string_view name, Dwarf_Die* type) {
@@ -200,8 +202,8 @@ class Walk {
 
 }  // namespace
 
-bool name_touches_memory(Dwfl_Module* module, std::uint64_t code_address, std::string_view name) {
-  return module != nullptr && Scope(module, code_address).touches_memory(name);
+NameKind kind_of_name(Dwfl_Module* module, std::uint64_t code_address, std::string_view name) {
+  return module != nullptr ? Scope(module, code_address).kind_of(name) : NameKind::other;
 }
 
 AddressKind address_kind(Dwfl_Module* module, std::uint64_t code_address, const SourceText& source,

@@ -20,7 +20,7 @@ enum class AddressKind : std::uint8_t {
 AddressKind address_kind(Dwfl_Module* module, std::uint64_t code_address, const SourceText& source,
                          const Access& access);
 
-// Whether a name in that code is a reference, or a member of `this`: using it touches memory.
-bool name_touches_memory(Dwfl_Module* module, std::uint64_t code_address, std::string_view name);
+// What a name in that code is.
+NameKind kind_of_name(Dwfl_Module* module, std::uint64_t code_address, std::string_view name);
 
 }  // namespace hinterland::trace

@@ -204,8 +204,8 @@ std::vector<Insertion> include_header(const SourceText& source, Dialect dialect,
       ++depth;
       // Around a whole header: no condition.
       if (!anything && source.first_token_of(line) == 0 && word == "ifndef") guard = depth;
-      anything = true;
     }
+    anything = true;  // the first directive of all, or it is a condition like others
     if (word == "endif") --depth;
     if (word.starts_with("if") || word == "endif" || depth != guard) continue;
     while (source.line_text(line).ends_with('\\') && line < source.lines()) ++line;

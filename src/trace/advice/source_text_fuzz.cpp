@@ -19,7 +19,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       HL_CHECK(trace::with_insertions(source, placed.insertions).size() == size + more);
       trace::unified_diff("file", source, placed.insertions);
-      if (auto loop = trace::counting_loop_around(source, access.first)) trace::hoisted(source, *loop, access);
+      auto loop = trace::counting_loop_around(source, access.first);
+      if (!loop || !trace::hoisted(source, *loop, access)) continue;
+      trace::has_fixed_length(*loop);
+      trace::PlacedHint pieces = trace::place_in_pieces(source, trace::Dialect::cxx20, {}, *loop, access);
+      trace::with_insertions(source, pieces.insertions);
+    }
+    auto names = [](std::string_view name) { return static_cast<trace::NameKind>(name.size() % 3); };
+    for (const trace::Access& access : trace::accesses_on(source, line, names)) {
+      trace::place_hint(source, trace::Dialect::cxx20, {}, access, true);
+      trace::loads_of(source, line, access);
     }
     for (int column : {0, 1, 9}) trace::choose_access(source, line, column, line % 2 == 0);
   }
