@@ -15,7 +15,7 @@ struct RealPagerOptions {
   std::string far_url = "mem:";
   bool take_by_move = true;
   std::uint64_t budget_bytes = Pager::kMinimumBudgetBytes;
-  Parts parts;
+  Parts parts = {};
 };
 
 // "" or why this kernel, or these privileges, cannot page.
