@@ -59,7 +59,7 @@ TEST(SharedQueue, ManyWritersLoseNothingSilently) {
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(taken, put);
   EXPECT_EQ(taken + reader.lost(), kEach * kThreads);
-  EXPECT_GT(taken, kRoom);
+  EXPECT_GE(taken, kRoom);
 }
 
 // A thread was killed between taking a place and filling it: what is behind waits, and is not lost.
