@@ -110,7 +110,10 @@ HintProfile make_hint_profile(const TraceFile& trace, Symbols& symbols) {
   profile.pages *= all / static_cast<double>(profile.calls);
   profile.pages_ahead *= all / static_cast<double>(profile.calls);
   profile.sites = table.finish(all);
-  if (profile.only_noted) profile.foreseen = faults_foreseen(trace);
+  if (profile.only_noted) {
+    double foreseen = static_cast<double>(faults_foreseen(trace)) * all / static_cast<double>(profile.calls);
+    profile.foreseen = std::min(static_cast<std::uint64_t>(foreseen), profile.faults);
+  }
   return profile;
 }
 

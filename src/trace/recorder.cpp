@@ -21,7 +21,8 @@ constexpr std::uint64_t kShareForNs = 20'000'000;
 constexpr std::size_t kUnwoundBetweenLooks = 128;       // about 1 ms
 constexpr std::size_t kPendingMax = 20'000;             // samples, of up to 16 KiB each
 constexpr std::uint64_t kJoinWithinNs = 2'000'000'000;  // a fault is served, or its sample stays without one
-constexpr std::uint64_t kInstructionEvery = 16;         // where stacks cannot be had: 2 us for one in 16 faults
+constexpr std::uint64_t kLookForDeadNs = 200'000'000;
+constexpr std::uint64_t kInstructionEvery = 16;  // where stacks cannot be had: 2 us for one in 16 faults
 
 std::uint64_t thread_cpu_ns() {
   timespec used;
@@ -136,6 +137,19 @@ void Recorder::cycle(bool last) {
     recording->forget_faults_before(now - kJoinWithinNs);
     if (last || recording->is_due(now)) write(*recording, last, now);
   }
+  if (!last && now - looked_for_dead_ns_ > kLookForDeadNs) let_go_of_the_dead(now);
+}
+
+// Their rings are megabytes of memory each, and a program may have any number of children.
+void Recorder::let_go_of_the_dead(std::uint64_t now) {
+  looked_for_dead_ns_ = now;
+  std::erase_if(recordings_, [&](const std::unique_ptr<Recording>& recording) {
+    if (!recording->has_ended()) return false;
+    write(*recording, true, now);
+    finished_.push_back({recording->path(), recording->summary(), recording->write_error()});
+    known_files_.erase(recording->ring_file());  // a process of the same number may come
+    return true;
+  });
 }
 
 void Recorder::take_rings() {
@@ -147,15 +161,16 @@ void Recorder::look_for_rings() {
   if (directory == nullptr) return;
   std::vector<std::string> fresh;
   while (const dirent* entry = readdir(directory))
-    if (entry->d_name[0] != '.' && !known_names_.contains(entry->d_name)) fresh.emplace_back(entry->d_name);
+    if (entry->d_name[0] != '.') fresh.push_back(options_.directory + "/" + entry->d_name);
   closedir(directory);
-  for (const std::string& name : fresh) open_ring(name);
+  for (const std::string& file : fresh)
+    if (!known_files_.contains(file)) open_ring(file);
 }
 
-void Recorder::open_ring(const std::string& name) {
-  std::unique_ptr<Recording> recording = Recording::open(options_.directory + "/" + name);
+void Recorder::open_ring(const std::string& file) {
+  std::unique_ptr<Recording> recording = Recording::open(file);
   if (!recording) return;  // not ready yet: next time
-  known_names_[name] = true;
+  known_files_.insert(file);
   if (first_) {
     recording->write_to(std::move(first_));
   } else {
@@ -170,7 +185,10 @@ void Recorder::open_ring(const std::string& name) {
 std::string Recorder::trace_path(const Recording& recording) {
   std::string base = options_.output + "." + std::to_string(recording.process_id()), path = base;
   auto taken = [&](const auto& other) { return other->path() == path; };
-  for (int number = 1; std::any_of(recordings_.begin(), recordings_.end(), taken); ++number)
+  auto finished = [&](const RecordedTrace& other) { return other.path == path; };
+  for (int number = 1; std::any_of(recordings_.begin(), recordings_.end(), taken) ||
+                       std::any_of(finished_.begin(), finished_.end(), finished);
+       ++number)
     path = base + "." + std::to_string(number);
   return path;
 }
@@ -305,10 +323,12 @@ void Recorder::write(Recording& recording, bool last, std::uint64_t now) {
 std::vector<RecordedTrace> Recorder::finish() {
   stop_.store(true);
   if (thread_.joinable()) thread_.join();
-  std::vector<RecordedTrace> traces;
+  std::vector<RecordedTrace> traces = std::move(finished_);
   for (auto& recording : recordings_)
     traces.push_back({recording->path(), recording->summary(), recording->write_error()});
   recordings_.clear();
+  std::stable_partition(traces.begin(), traces.end(),
+                        [&](const RecordedTrace& trace) { return trace.path == options_.output; });
   return traces;
 }
 

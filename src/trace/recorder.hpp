@@ -10,6 +10,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,9 +67,10 @@ class Recorder {
   void run();
   void cycle(bool last);
   void look_for_rings();
-  void open_ring(const std::string& name);
+  void open_ring(const std::string& file);
   std::string trace_path(const Recording& recording);
   void take_rings();
+  void let_go_of_the_dead(std::uint64_t now);
   void take_records(std::uint64_t until_ns);
   void take_record(PerfRecord& record);
   void take_sample(PerfRecord& sample);
@@ -88,7 +90,9 @@ class Recorder {
   std::vector<PerfRecord> pending_;
   std::map<std::uint32_t, std::unique_ptr<KnownProcess>> processes_;
   std::vector<std::unique_ptr<Recording>> recordings_;
-  std::map<std::string, bool> known_names_;
+  std::vector<RecordedTrace> finished_;  // of processes that ended before the recorder
+  std::uint64_t looked_for_dead_ns_ = 0;
+  std::set<std::string> known_files_;  // rings
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
   Thinning thinning_;                          // of the samples that belong to faults
   std::uint64_t matched_ = 0, looked_ns_ = 0;  // since its share was set

@@ -1,13 +1,16 @@
 #include "trace/recording.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/units.hpp"
@@ -54,13 +57,16 @@ std::unique_ptr<Recording> Recording::open(const std::string& name) {
     munmap(memory, kRingBytes);
     return nullptr;
   }
-  return std::unique_ptr<Recording>(new Recording(ring));
+  return std::unique_ptr<Recording>(new Recording(ring, name));
 }
 
 Recording::~Recording() {
   ring_->header.closed.store(1, std::memory_order_relaxed);
   munmap(ring_, kRingBytes);
+  unlink(file_.c_str());
 }
+
+bool Recording::has_ended() { return std::exchange(ended_, kill(process_id(), 0) < 0 && errno == ESRCH) && ended_; }
 
 std::uint64_t Recording::since_start(std::uint64_t time_ns) const {
   return time_ns > opened_ns() ? time_ns - opened_ns() : 0;

@@ -36,7 +36,7 @@ class Recording {
  public:
   // The ring in that file; nullptr when it is not ready yet, or is none.
   static std::unique_ptr<Recording> open(const std::string& file);
-  // Tells the process to write no more.
+  // Tells the process to write no more, and removes the file.
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -45,6 +45,7 @@ class Recording {
   std::int32_t process_id() const { return ring_->header.process_id; }
   std::uint64_t opened_ns() const { return ring_->header.opened_ns; }
   const std::string& path() const { return writer_->path(); }
+  const std::string& ring_file() const { return file_; }
   const Summary& summary() const { return summary_; }
   int write_error() const { return error_; }
 
@@ -58,6 +59,9 @@ class Recording {
               std::uint64_t latency_ns);
   void drop_sample() { ++summary_.samples_dropped; }
 
+  // The process had ended when this was asked last: since then its last faults were taken.
+  bool has_ended();
+
   // Code that the process has mapped since, but not of a program that it became later.
   void write_modules(const KnownProcess& process);
   // What was written is another program's: the process's own, from the first, come next.
@@ -67,8 +71,8 @@ class Recording {
   void write(const KnownProcess& process, StackSource source, const RecorderFigures& figures, std::uint64_t now);
 
  private:
-  explicit Recording(RingFile* ring)
-      : ring_(ring), faults_(ring->faults), hints_(ring->hints), allocations_(ring->allocations) {}
+  Recording(RingFile* ring, const std::string& file)
+      : ring_(ring), file_(file), faults_(ring->faults), hints_(ring->hints), allocations_(ring->allocations) {}
   std::uint64_t since_start(std::uint64_t time_ns) const;
   FaultRecord record_of(const FaultEvent& event) const;
   void take_fault(const FaultEvent& event, bool sampled, std::uint64_t instruction_every);
@@ -78,6 +82,8 @@ class Recording {
   void write_names(const KnownProcess& process);
 
   RingFile* ring_;
+  std::string file_;
+  bool ended_ = false;
   QueueReader<FaultEvent, 65536> faults_;
   QueueReader<HintEvent, 16384> hints_;
   QueueReader<AllocationEvent, RingFile::kAllocationRoom> allocations_;

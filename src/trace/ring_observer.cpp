@@ -60,8 +60,9 @@ class RingObserver final : public FaultObserver {
   void describe(RingFile& ring) const;
   static std::uint64_t instruction_of(std::uint32_t thread_id);
 
-  std::atomic<std::int32_t> process_{0};  // that ring_ belongs to, or the lack of one
-  std::atomic<std::int32_t> opening_{0};  // process of which a thread makes the ring, or has
+  static constexpr std::int32_t kNone = -1;
+  std::atomic<std::int32_t> process_{kNone};  // that ring_ belongs to, or the lack of one
+  std::atomic<std::int32_t> opening_{kNone};  // process of which a thread makes the ring, or has
   std::atomic<RingFile*> ring_{nullptr};
 };
 
@@ -125,8 +126,8 @@ bool RingObserver::is_wanted() {
 
 void RingObserver::begin_again() {
   if (RingFile* old = ring(); old != nullptr) give_up(old);
-  opening_.store(0);
-  process_.store(0, std::memory_order_release);
+  opening_.store(kNone);
+  process_.store(kNone, std::memory_order_release);
 }
 
 // The recorder may be slow; or it was killed, and said nothing.

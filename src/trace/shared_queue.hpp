@@ -25,15 +25,12 @@ struct SharedQueue {
   alignas(64) Place places[kRoom];
 
   // --- writers: any thread; never blocks, allocates nothing
-  bool is_full() const {
-    // acquire pairs with the reader's release: the place is ours to write again
-    return begun.load(std::memory_order_relaxed) - taken.load(std::memory_order_acquire) >= kRoom;
-  }
+  bool is_full() const { return is_full_at(begun.load(std::memory_order_relaxed)); }
   // False: no room, and counted as lost.
   bool put(const Record& record) {
     std::uint64_t at = begun.load(std::memory_order_relaxed);
-    do {  // acquire: as in is_full()
-      if (at - taken.load(std::memory_order_acquire) >= kRoom) {
+    do {
+      if (is_full_at(at)) {
         lost.fetch_add(1, std::memory_order_relaxed);
         return false;
       }
@@ -42,6 +39,14 @@ struct SharedQueue {
     place.record = record;
     place.filled.store(at + 1, std::memory_order_release);  // pairs with the reader's look
     return true;
+  }
+
+ private:
+  bool is_full_at(std::uint64_t at) const {
+    // acquire pairs with the reader's release: the place is ours to write again. Where others came between, the
+    // reader may be beyond `at` by now.
+    auto waiting = static_cast<std::int64_t>(at - taken.load(std::memory_order_acquire));
+    return waiting >= std::int64_t{kRoom};
   }
 };
 

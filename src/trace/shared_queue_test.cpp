@@ -62,6 +62,27 @@ TEST(SharedQueue, ManyWritersLoseNothingSilently) {
   EXPECT_GE(taken, kRoom);
 }
 
+// Where there is always room nothing is lost, however writers and reader come in each other's way.
+TEST(SharedQueue, NothingIsLostWhileThereIsRoom) {
+  constexpr std::uint64_t kEach = 50'000;
+  using Large = SharedQueue<Pair, 262'144>;
+  auto queue = std::make_unique<Large>();
+  QueueReader<Pair, 262'144> reader(*queue);
+  std::vector<std::thread> writers;
+  std::atomic<std::uint64_t> done{0};
+  for (int t = 0; t < 4; ++t)
+    writers.emplace_back([&] {
+      for (std::uint64_t i = 0; i < kEach; ++i) queue->put({i, i});
+      ++done;
+    });
+  std::uint64_t taken = 0;
+  while (done != 4) reader.take([&](const Pair&) { ++taken; });
+  reader.take([&](const Pair&) { ++taken; });
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(reader.lost(), 0u);
+  EXPECT_EQ(taken, 4 * kEach);
+}
+
 // A thread was killed between taking a place and filling it: what is behind waits, and is not lost.
 TEST(SharedQueue, SkipsAPlaceThatIsNeverFilled) {
   auto queue = std::make_unique<Queue>();

