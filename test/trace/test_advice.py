@@ -112,6 +112,13 @@ class Patched(AdviceTest):
         _, text = self.follow("rows.c", "6M", "1024", "1500")
         self.assertIn("+  hl_hint(&row[0], .size = count * sizeof row[0]);\n", text)
 
+    def test_pieces_of_a_long_row(self):
+        """The loop goes round as often as before, though its end moves while it runs."""
+        report, text = self.follow("scan.c", "6M", "2500000", "3")
+        self.assertIn("hl_hint(&column[hl_from], .size = (hl_to - hl_from) * sizeof column[0]);", text)
+        self.assertIn("i < limit && i < hl_to", text)
+        self.assertTrue(report["places"][0]["before_loop"])
+
     def test_with_compile_commands_from_another_place(self):
         """Sources that were moved, which need an option to compile: out of compile_commands.json."""
         name = "random_array.c"

@@ -113,6 +113,8 @@ class Adviser {
     for (std::uint32_t site : order) {
       if (kinds[site][0] + kinds[site][1] == 0) continue;
       located_[site] = look_up(sites_.sites[site], kinds[site][1] > kinds[site][0]);
+      std::uint64_t less = std::min(kinds[site][0], kinds[site][1]), more = std::max(kinds[site][0], kinds[site][1]);
+      if (static_cast<double>(less) >= kSeldom * static_cast<double>(more)) add_other_side(located_[site]);
       const Chosen& chosen = located_[site].chosen;
       if (chosen.accesses.empty()) continue;
       const Access& access = chosen.accesses.front();
@@ -123,6 +125,18 @@ class Adviser {
     }
     for (std::uint32_t& site : sites_.of_fault)
       if (site != FaultSites::kNone) site = becomes[site];
+  }
+
+  // memcpy() and its kin read one argument and write another: where both kinds fault, both are hinted.
+  static void add_other_side(Located& located) {
+    Chosen& chosen = located.chosen;
+    if (chosen.accesses.size() != 1 || chosen.accesses[0].size.empty()) return;
+    const Access known = chosen.accesses[0];
+    for (Access& other : accesses_on(*located.source, located.line))
+      if (other.sign == known.sign && other.writes != known.writes) chosen.accesses.push_back(std::move(other));
+    if (chosen.accesses.size() == 1) return;
+    chosen.sure = false;
+    chosen.why = "it reads one and writes the other, and both fault";
   }
 
   // Where a function was inlined that hides its memory (it got a value, or a lambda's argument), the line that called
@@ -367,6 +381,8 @@ class Adviser {
       ready.code_address = advice.site.code_address;
       ready.expression_tokens = access.last - access.first;
       HintForm form = advice.form;
+      if (located.chosen.accesses.size() > 1 && access.whole_object && !access.size.empty())
+        form.write = access.writes;
       bool spans = hint.pages_after > 0 && advice.loop_place == LoopPlace::inside;
       if (!access.size.empty() && !form.sequential && can_say_size(dialect, form)) form.size = access.size;
       AddressKind kind = dialect == Dialect::c ? AddressKind::plain
