@@ -79,6 +79,9 @@ std::string why_no_real_pager() {
 
 void run_with_real_pager(const RealPagerOptions& options, unsigned seconds_max,
                          const std::function<std::string(Pager&)>& body) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  if (options.faults_by_signal) GTEST_SKIP() << "sanitizers have handlers of their own, and know no stack for faults";
+#endif
   auto* message =
       static_cast<char*>(mmap(nullptr, kMessageMax, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(message, MAP_FAILED);
