@@ -1,9 +1,10 @@
 /* A program whose memory is known: which place allocated what, and how often that is touched.
  *
- * allocating PAGES ROUNDS [fork]: memory of PAGES pages altogether from each of five places: one large block (table), a
- * mapping (mapped), small nodes of two kinds (node, twice as many pages of them as of other), and a block that takes
- * the addresses of one that was touched and freed before (former, latter). Then ROUNDS times as many random pages of each are
- * read as it has. With `fork` a child does the reading. Lines that allocate are marked: the test finds their numbers. */
+ * allocating PAGES ROUNDS [fork]: memory of PAGES pages altogether from each of five places: one large block (table),
+ * a mapping (mapped), small nodes of two kinds (node, twice as many pages of them as of other), and a block that
+ * takes the addresses of one that was touched and freed before (former, latter). Then ROUNDS times as many random
+ * pages of each are read as it has. With `fork` a child does the reading. Lines that allocate are marked: the test
+ * finds their numbers. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ int main(int count, char** arguments) {
   char* table = malloc(PAGE);
   table = realloc(table, pages * PAGE); /* MARK table */
   memset(table, 5, pages * PAGE);
-  char* mapped = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* MARK mapped */
+  char* mapped =
+      mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* MARK mapped */
   memset(mapped, 6, pages * PAGE);
   size_t nodes = pages * PAGE / NODE, others = pages / 2 * PAGE / OTHER;
   char** node = malloc(nodes * sizeof *node);

@@ -25,8 +25,8 @@ struct LoadOptions {
   std::uint64_t seed = 1;
 };
 
-// The options that every program with this load has: --skew, --requests, --set-percent, --depth. `options` is borrowed
-// until they are parsed.
+// The options that every program with this load has: --skew, --requests, --set-percent, --depth. `options` is
+// borrowed until they are parsed.
 void offer_load(CLI::App& app, LoadOptions& options);
 
 std::string load_key(std::uint64_t number);
