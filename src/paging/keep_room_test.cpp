@@ -62,9 +62,15 @@ TEST(KeepRoomTest, TheHandlerTakesScatteredPagesOfALoneThread) {
 TEST(KeepRoomTest, RunsAreLeftToTheBackground) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
-    if (std::string wrong = change_and_compare(pager, false); !wrong.empty()) return wrong;
-    std::uint64_t here = counted(Counter::reclaim_handler_pages);
-    return here * 10 <= counted(Counter::reclaim_background_pages) ? "" : std::to_string(here) + " by the handler";
+    std::uint64_t here = 0, background = 0;
+    for (int round = 0; round < 3; ++round) {  // the background may have had no CPU
+      here = counted(Counter::reclaim_handler_pages), background = counted(Counter::reclaim_background_pages);
+      if (std::string wrong = change_and_compare(pager, false); !wrong.empty()) return wrong;
+      here = counted(Counter::reclaim_handler_pages) - here;
+      background = counted(Counter::reclaim_background_pages) - background;
+      if (here * 10 <= background) return "";
+    }
+    return std::to_string(here) + " by the handler, " + std::to_string(background) + " in the background";
   });
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -182,13 +183,13 @@ TEST_F(TraceFileTest, ReadsOlderVersions) {
   write();
   std::string older = bytes();
   older[8] = 1;
-  const BlockHead* last = nullptr;
+  BlockHead last{};
   std::size_t at = sizeof(FileHead), start = at;
-  for (; at < older.size(); at += sizeof(BlockHead) + last->bytes) {
-    last = reinterpret_cast<const BlockHead*>(older.data() + at);
+  for (; at < older.size(); at += sizeof(BlockHead) + last.bytes) {
+    std::memcpy(&last, older.data() + at, sizeof last);  // blocks are of any length
     start = at;
   }
-  ASSERT_EQ(last->kind, kSummaryBlock);
+  ASSERT_EQ(last.kind, kSummaryBlock);
   ByteWriter summary;
   for (std::uint64_t value : {999'000, 1000, 1, 100, 2, 3, 4000, 5000, 1, 6}) summary.number(value);
   std::string values(summary.view());
