@@ -1,9 +1,11 @@
 """Traces of test/trace/subject.c, and what is known of its faults."""
 
+import html
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -72,3 +74,22 @@ class TraceTest(unittest.TestCase):
     def need_kernel_sampling(self, done):
         if "does not let page faults be sampled" in done.stderr:
             self.skipTest("the kernel does not let this user sample page faults (kernel.perf_event_paranoid)")
+
+    def driven(self, page, script):
+        """What the script left in document.body.dataset.result, as JSON, at the end of the page in headless Chromium.
+        `errors` in it, which is window.errors, must be empty."""
+        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        if browser is None:
+            self.skipTest("no Chromium is installed")
+        page = page.replace("<body>", "<body><script>window.errors = []; "
+                            "addEventListener('error', e => errors.push(e.message));</script>")
+        path = pathlib.Path(self.path("driven.html"))
+        path.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
+                               f"--user-data-dir={self.path('browser')}", "--dump-dom", f"file://{path}"],
+                              capture_output=True, text=True, check=False, timeout=100)
+        found = re.search(r'data-result="([^"]*)"', done.stdout)
+        self.assertIsNotNone(found, done.stderr[-2000:])
+        result = json.loads(html.unescape(found.group(1)))
+        self.assertEqual(result["errors"], [])
+        return result

@@ -1,11 +1,9 @@
 """Reports: the lines that fault are named, with the shares that the program makes; and all the formats."""
 
-import html
 import json
 import os
 import re
 import shutil
-import subprocess
 import unittest
 
 from support import PAGES, SUBJECT, TraceTest, marked_lines
@@ -132,10 +130,7 @@ class Pages(TraceTest):
 
     def test_in_a_browser(self):
         """Drawn without an error; a search, a click that zooms, and a click on a line do what they say."""
-        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        if browser is None:
-            self.skipTest("no Chromium is installed")
-        script = """<script>
+        script = """
           const result = {errors: window.errors};
           search('read_pages');
           result.found = document.getElementById('found').textContent;
@@ -153,19 +148,8 @@ class Pages(TraceTest):
           const pixels = map.getContext('2d').getImageData(0, 0, map.width, map.height).data;
           result.painted = pixels.some(value => value !== 0);
           document.body.dataset.result = JSON.stringify(result);
-        </script></body>"""
-        page = self.page.replace("<body>", "<body><script>window.errors = []; "
-                                 "addEventListener('error', e => errors.push(e.message));</script>")
-        with open(self.path("driven.html"), "w", encoding="utf-8") as file:
-            file.write(page.replace("</body>", script))
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
-                               f"--user-data-dir={self.path('browser')}", "--dump-dom",
-                               "file://" + self.path("driven.html")], capture_output=True, text=True, check=False,
-                              timeout=100)
-        found = re.search(r'data-result="([^"]*)"', done.stdout)
-        self.assertIsNotNone(found, done.stderr[-2000:])
-        result = json.loads(html.unescape(found.group(1)))
-        self.assertEqual(result["errors"], [])
+        """
+        result = self.driven(self.page, script)
         self.assertRegex(result["found"], r"^[67]\d\.\d % of all faults$")
         self.assertIn("read_pages", result["tip"])
         self.assertIn("read_pages", result["zoomed"])
