@@ -28,6 +28,20 @@ KINDS = {"native": "native", "native-hinted": "native, hinted", "far": "far", "f
          "swap": "Linux"}
 
 
+def natively(argv, folder):
+    """(what an application printed, the most memory that it took). Failure when it does not end well."""
+    out, errors = os.path.join(folder, "stdout"), os.path.join(folder, "stderr")
+    with open(out, "wb") as stdout, open(errors, "wb") as stderr:
+        with Process(argv, stdout=stdout, stderr=stderr, cwd=folder) as process:
+            code = process.wait(started.SECONDS_MAX)
+            peak = process.sampler.hog()[1]
+    if code != 0:
+        raise Failure(f"exit status {code}: {started.last_words(errors)}")
+    with open(out, encoding="utf-8") as file:
+        document = json.load(file)
+    return document, max(peak, document["footprint_bytes"])
+
+
 class Unknown(Exception):
     """A name that is not there, or a runs.json that is not right."""
 
@@ -180,16 +194,8 @@ class Bench:
     def prepare(self, run):
         """A native run, which tells how much memory it takes and what its result is."""
         with self._tools.folder() as folder:
-            out, errors = os.path.join(folder, "stdout"), os.path.join(folder, "stderr")
-            with open(out, "wb") as stdout, open(errors, "wb") as stderr:
-                with Process(self.argv(run, False), stdout=stdout, stderr=stderr, cwd=folder) as process:
-                    code = process.wait(started.SECONDS_MAX)
-                    peak = process.sampler.hog()[1]
-            if code != 0:
-                raise Failure(f"exit status {code}: {started.last_words(errors)}")
-            with open(out, encoding="utf-8") as file:
-                document = json.load(file)
-        self._peaks[run.name] = max(peak, document["footprint_bytes"])
+            document, peak = natively(self.argv(run, False), folder)
+        self._peaks[run.name] = peak
         self._answers[run.name] = {name: document[name] for name in SAME}
         return document
 

@@ -109,18 +109,11 @@ class Subject:
         return [*words, "--size", str(size_bytes), "--threads", str(self._settings.threads), *self.run.options]
 
     def _natively(self, size_bytes):
-        """(what it printed, the most anonymous memory of one process)."""
-        out, errors = self._path("stdout"), self._path("stderr")
-        with open(out, "wb") as stdout, open(errors, "wb") as stderr:
-            with app_runs.Process(self._words("plain", size_bytes), stdout=stdout, stderr=stderr,
-                                  cwd=self._folder) as process:
-                code = process.wait(started.SECONDS_MAX)
-                peak = process.sampler.hog()[1]
-        if code != 0:
-            raise Failure(f"natively: exit status {code}: {started.last_words(errors)}")
-        with open(out, encoding="utf-8") as file:
-            document = json.load(file)
-        return document, max(peak, document["footprint_bytes"])
+        """(what it printed, the most memory that it took)."""
+        try:
+            return app_runs.natively(self._words("plain", size_bytes), self._folder)
+        except Failure as error:
+            raise Failure(f"natively: {error}") from None
 
     def _local(self, peak):
         return max(app_runs.SMALLEST_LOCAL, peak * self._settings.local_percent // 100 // 4096 * 4096)
