@@ -35,14 +35,17 @@ def _script(*parts):
     return os.path.join(ROOT, "test", *parts)
 
 
-def churn(device, minutes):
+def churn(device, minutes, fault="message"):
+    """FAULT: how faults reach us, as in `hinterland run --fault`."""
     def command(context):
         return [_script("programs", "under.py"), "--hinterland", context.hinterland, "--far", device, "--local", "16M",
-                "--space", "8G", "--timeout", context.seconds + 300, "--",
+                "--space", "8G", "--timeout", context.seconds + 300, f"--option=--fault={fault}", "--",
                 os.path.join(context.build, "test", "churn"), "--total", "1G", "--threads", 8, "--seconds",
                 context.seconds]
-    return Job("churn-" + device.rstrip(":"), minutes, f"every byte shadowed: 1 GiB through 16 MiB over {device}",
-               command)
+    name, how = device.rstrip(":"), ""
+    if fault != "message":
+        name, how = f"{name}-{fault}", f", faults by {fault}"
+    return Job(f"churn-{name}", minutes, f"every byte shadowed: 1 GiB through 16 MiB over {device}{how}", command)
 
 
 def foreign(device, minutes):
@@ -57,6 +60,8 @@ JOBS = (
     churn("tcp:", 30),
     churn("zmem:", 10),
     churn("file:", 10),
+    churn("mem:", 10, fault="signal"),
+    churn("zmem:", 10, fault="signal"),
     foreign("mem:", 30),
     foreign("zmem:", 30),
 )

@@ -145,7 +145,7 @@ def run_all(chosen, table):
     progress = Progress(selected, folder)
     verdicts = {}
     for number, job in enumerate(selected, 1):
-        head = f"[{number}/{len(selected)}] {job.name:<14}"
+        head = f"[{number}/{len(selected)}] {job.name:<18}"
         say(f"{head} begins: {job.help}; {progress.words(job, 0)}")
         verdicts[job.name] = run_job(job, head, chosen, folder, progress)
     return verdicts
@@ -156,7 +156,7 @@ def main(table=jobs.JOBS):
     chosen = arguments(table)
     if chosen.list:
         for job in table:
-            say(f"{job.name:<14} {job.minutes:>5g} min{' ' if job.timed else '~'} {job.help}")
+            say(f"{job.name:<18} {job.minutes:>5g} min{' ' if job.timed else '~'} {job.help}")
         return 0
     if not os.path.exists(os.path.join(chosen.build, "bin", "hinterland")):
         print(f"soak: no command below {chosen.build}: build it first (make)", file=sys.stderr)
