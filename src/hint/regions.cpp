@@ -10,6 +10,7 @@
 #include "base/mutex.hpp"
 #include "hinterland/region.h"
 #include "kernel/probe.hpp"
+#include "paging/far_stack.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland::hint {
@@ -65,12 +66,19 @@ int create_far(Pager& pager, hl_region* region, std::size_t size, const hl_regio
     return fail(EINVAL, "a region names a policy that does not exist", "`hinterland run --help` lists them");
   bool common = options.share == HL_SHARE_COMMON;
   if (common) wanted.share_bytes = 0;
-  int pool = 0;
-  std::intptr_t placed = common && options.policy == nullptr && options.rdahead < 0
-                             ? pager.map(size, kUnit, PROT_READ | PROT_WRITE, MAP_NORESERVE)
-                             : pager.create_region(size, wanted, &pool);
-  if (placed < 0) return explain(static_cast<int>(-placed));
-  *region = {reinterpret_cast<void*>(placed), size, inside_of(pool, wanted.share_bytes)};
+  const bool plain = common && options.policy == nullptr && options.rdahead < 0;
+  struct Placed {
+    std::intptr_t address;
+    int pool;
+  };
+  Placed placed = off_far_stack(pager, [pager = &pager, plain, size, wanted] {
+    Placed made{};
+    made.address = plain ? pager->map(size, kUnit, PROT_READ | PROT_WRITE, MAP_NORESERVE)
+                         : pager->create_region(size, wanted, &made.pool);
+    return made;
+  });
+  if (placed.address < 0) return explain(static_cast<int>(-placed.address));
+  *region = {reinterpret_cast<void*>(placed.address), size, inside_of(placed.pool, wanted.share_bytes)};
   return 0;
 }
 
@@ -100,7 +108,9 @@ int destroy_region(hl_region* region) {
   RegionOptions had{.share_bytes = region->inside >> kShareShift << kPageShift};
   Pager& pager = *Pager::current();
   if (pager.is_copy()) return 0;  // the parent's
-  return -(pool == 0 ? pager.unmap(address, region->size) : pager.destroy_region(address, region->size, had, pool));
+  return -off_far_stack(pager, [pager = &pager, address, size = region->size, had, pool] {
+    return pool == 0 ? pager->unmap(address, size) : pager->destroy_region(address, size, had, pool);
+  });
 }
 
 const char* region_error() { return g_error.data(); }

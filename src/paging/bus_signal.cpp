@@ -12,6 +12,7 @@
 #include "base/check.hpp"
 #include "base/inside.hpp"
 #include "base/signal_handlers.hpp"
+#include "paging/far_stack.hpp"
 #include "paging/pager.hpp"
 
 namespace hinterland::bus_signal {
@@ -73,28 +74,11 @@ class ActionLock {
 // The bytes that unwinders and debuggers know a signal frame by.
 __attribute__((naked)) void restorer() { __asm__("mov $15, %rax\n\tsyscall"); }
 
-// Calls body(argument) with the stack pointer at `top`, which is a multiple of 16.
-__attribute__((naked)) void call_on(char* /*top*/, void (* /*body*/)(void*), void* /*argument*/) {
-  __asm__(
-      "push %rbp\n\t"
-      ".cfi_def_cfa_offset 16\n\t"
-      ".cfi_offset rbp, -16\n\t"
-      "mov %rsp, %rbp\n\t"
-      ".cfi_def_cfa_register rbp\n\t"
-      "mov %rdi, %rsp\n\t"
-      "mov %rdx, %rdi\n\t"
-      "call *%rsi\n\t"
-      "mov %rbp, %rsp\n\t"
-      "pop %rbp\n\t"
-      ".cfi_def_cfa rsp, 8\n\t"
-      "ret");
-}
-
 // On the stack for serving; in a handler that interrupts us on the way there, on the one that it has.
 void on_serving_stack(void (*body)(void*), void* argument) {
   if (t_stack_top == nullptr || t_stack_used != 0) return body(argument);
   t_stack_used = 1;
-  call_on(t_stack_top, body, argument);
+  call_on_stack(t_stack_top, body, argument);
   t_stack_used = 0;
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "paging/far_stack.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/undisturbed.hpp"
 
@@ -80,23 +81,26 @@ void Pager::Impl::settle_hints() {
 }
 
 int Pager::pin(std::uintptr_t address, std::size_t length) {
-  Impl& parts = *impl_;
-  parts.refuse_copies();
+  impl_->refuse_copies();
   Undisturbed undisturbed;
-  PinRange range = pages_in_window(parts.core, address, length);
+  return off_far_stack(*this, [=, this] { return impl_->pin(*this, address, length); });
+}
+
+int Pager::Impl::pin(Pager& pager, std::uintptr_t address, std::size_t length) {
+  PinRange range = pages_in_window(core, address, length);
   if (range.count == 0) return 0;
-  std::int64_t limit = static_cast<std::int64_t>(parts.budget_bytes.load() >> kPageShift) / 2;
-  if (range.count > limit || parts.pages_pinned.fetch_add(range.count) > limit - range.count) {
-    if (range.count <= limit) parts.pages_pinned.fetch_sub(range.count);
+  std::int64_t limit = static_cast<std::int64_t>(budget_bytes.load() >> kPageShift) / 2;
+  if (range.count > limit || pages_pinned.fetch_add(range.count) > limit - range.count) {
+    if (range.count <= limit) pages_pinned.fetch_sub(range.count);
     return ENOMEM;
   }
   // Marked first, so that no page leaves behind our back; then brought, as a hint does, and by a look at what it
   // left.
-  for (std::uint32_t i = 0; i < range.count; ++i) mark_held(parts.core, range.first + i);
-  hint({.address = address, .size = length});
+  for (std::uint32_t i = 0; i < range.count; ++i) mark_held(core, range.first + i);
+  pager.hint({.address = address, .size = length});
   for (std::uint32_t i = 0; i < range.count; ++i) {
-    if (parts.core.faults_by_signal && parts.core.managed.load()) parts.signal_faults.bring(range.first + i, false);
-    if (read_by_the_kernel(parts.core.address_of(range.first + i))) continue;
+    if (core.faults_by_signal && core.managed.load()) signal_faults.bring(range.first + i, false);
+    if (read_by_the_kernel(core.address_of(range.first + i))) continue;
     unpin(address, length);
     return EFAULT;
   }
@@ -104,15 +108,18 @@ int Pager::pin(std::uintptr_t address, std::size_t length) {
 }
 
 int Pager::unpin(std::uintptr_t address, std::size_t length) {
-  Impl& parts = *impl_;
-  parts.refuse_copies();
+  impl_->refuse_copies();
   Undisturbed undisturbed;
-  PinRange range = pages_in_window(parts.core, address, length);
-  if (range.count == 0) return 0;
-  parts.pages_pinned.fetch_sub(range.count);
-  for (std::uint32_t i = 0; i < range.count; ++i)
-    if (parts.core.marks.let_go(range.first + i)) parts.may_leave(range.first + i);
+  off_far_stack(*this, [=, this] { impl_->unpin(address, length); });
   return 0;
+}
+
+void Pager::Impl::unpin(std::uintptr_t address, std::size_t length) {
+  PinRange range = pages_in_window(core, address, length);
+  if (range.count == 0) return;
+  pages_pinned.fetch_sub(range.count);
+  for (std::uint32_t i = 0; i < range.count; ++i)
+    if (core.marks.let_go(range.first + i)) may_leave(range.first + i);
 }
 
 int Pager::discard(std::uintptr_t address, std::size_t length) {
@@ -121,7 +128,7 @@ int Pager::discard(std::uintptr_t address, std::size_t length) {
   std::uintptr_t start = page_ceil(address), end = page_floor(address + length);
   if (end <= start) return 0;
   Undisturbed undisturbed;
-  return -advise(start, end - start, MADV_DONTNEED);
+  return -off_far_stack(*this, [=, this] { return advise(start, end - start, MADV_DONTNEED); });
 }
 
 void Pager::cold(std::uintptr_t address, std::size_t length) {

@@ -118,6 +118,8 @@ struct Pager::Impl {
   bool hears_hints() const;                   // on this thread
   void settle_hints();                        // returns when all hints that were under way are done
   std::atomic<std::int64_t> pages_pinned{0};  // by hints; a page pinned twice counts twice
+  int pin(Pager& pager, std::uintptr_t address, std::size_t length);  // not on a far stack, under Undisturbed
+  void unpin(std::uintptr_t address, std::size_t length);
 
   std::uint64_t shares_bytes = 0;  // of all regions that were created; guarded by map_mutex
 

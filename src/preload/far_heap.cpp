@@ -66,8 +66,9 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
   InHook in_hook;
   // Whole chunks, so that none holds a mapping of the program's as well.
   const std::size_t chunks = (size + kChunkBytes - 1) / kChunkBytes;
-  std::intptr_t result = Pager::current()->map(chunks * kChunkBytes, std::max(alignment, kChunkBytes),
-                                               PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  alignment = std::max(alignment, kChunkBytes);
+  std::intptr_t result = off_far_stack(
+      pager(), [=] { return pager().map(chunks * kChunkBytes, alignment, PROT_READ | PROT_WRITE, MAP_NORESERVE); });
   if (result < 0 && result >= -4095) return nullptr;
   std::memset(g_chunks + chunk_of(static_cast<std::uintptr_t>(result)), 1, chunks);
   *zero = true;
@@ -75,7 +76,8 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
   return reinterpret_cast<void*>(result);
 }
 bool hook_commit(ExtentHooks*, void* address, std::size_t, std::size_t offset, std::size_t length, unsigned) {
-  // Neither allocates nor takes a lock: a handler that comes meanwhile is as good as at any other time.
+  // Neither allocates nor takes a lock: a handler that comes meanwhile is as good as at any other time, and so is a
+  // fault on a far stack.
   Pager::current()->commit(reinterpret_cast<std::uintptr_t>(address) + offset, length);
   return false;
 }
@@ -85,7 +87,7 @@ bool hook_decommit(ExtentHooks*, void* address, std::size_t, std::size_t offset,
   // a child whose pager is not there yet (I6). The extent stays as it is, until the heap takes it again.
   if (heap_gate::passed_by_this_thread()) return true;
   InHook in_hook;
-  Pager::current()->decommit(reinterpret_cast<std::uintptr_t>(address) + offset, length);
+  off_far_stack(pager(), [=] { pager().decommit(reinterpret_cast<std::uintptr_t>(address) + offset, length); });
   return false;
 }
 bool hook_split(ExtentHooks*, void*, std::size_t, std::size_t, std::size_t, bool, unsigned) { return false; }

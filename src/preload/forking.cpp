@@ -69,13 +69,16 @@ pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
   // writes its frame to a signal stack in far memory, would wait for ever. All signals, libc's own two included.
   SignalsBlocked blocked(SignalsBlocked::all());
   InsideRuntime inside;
-  lock_all();
-  long child = pager().before_fork();
-  if (child == 0) child = make(argument);
-  if (child == 0)
-    after_in_child();
-  else
-    after_in_parent(child > 0);
+  long child = off_far_stack(pager(), [=] {  // in the child, too, whose far memory is there at the end only
+    lock_all();
+    long made = pager().before_fork();
+    if (made == 0) made = make(argument);
+    if (made == 0)
+      after_in_child();
+    else
+      after_in_parent(made > 0);
+    return made;
+  });
   errno = child < 0 ? static_cast<int>(-child) : saved_errno;
   return child < 0 ? -1 : static_cast<pid_t>(child);
 }

@@ -115,12 +115,14 @@ HL_INTERPOSED int mlockall(int flags) noexcept {
   // What the kernel would refuse it refuses without us, too.
   bool ours = mode() == Mode::far && t_inside_runtime == 1 && (flags & (MCL_CURRENT | MCL_FUTURE)) != 0 &&
               (flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) == 0;
-  return as_status(ours ? pager().lock_all(flags) : static_cast<int>(raw::call(SYS_mlockall, flags)));
+  if (!ours) return as_status(static_cast<int>(raw::call(SYS_mlockall, flags)));
+  return as_status(off_far_stack(pager(), [=] { return pager().lock_all(flags); }));
 }
 HL_INTERPOSED int munlockall() noexcept {
   Uninterrupted inside;
   bool ours = mode() == Mode::far && t_inside_runtime == 1;
-  return as_status(ours ? pager().unlock_all() : static_cast<int>(raw::call(SYS_munlockall)));
+  if (!ours) return as_status(static_cast<int>(raw::call(SYS_munlockall)));
+  return as_status(off_far_stack(pager(), [] { return pager().unlock_all(); }));
 }
 HL_INTERPOSED int msync(void* address, std::size_t length, int flags) {
   if (serves_program()) return as_status(mappings::sync(number(address), length, flags));

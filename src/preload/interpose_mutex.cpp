@@ -26,10 +26,8 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 HL_INTERPOSED int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) noexcept {
   static constinit Next<int(pthread_mutex_t*, const pthread_mutexattr_t*)> next("pthread_mutex_init");
   int error = next.get()(mutex, attributes);
-  if (error == 0 && serves_program() && is_for_kernel(mutex) && pager().contains(number(mutex))) {
-    Uninterrupted inside;
-    pager().hold(number(mutex), sizeof *mutex);
-  }
+  if (error == 0 && serves_program() && is_for_kernel(mutex) && pager().contains(number(mutex)))
+    uninterrupted([=] { pager().hold(number(mutex), sizeof *mutex); });
   return error;
 }
 
@@ -37,9 +35,6 @@ HL_INTERPOSED int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   static constinit Next<int(pthread_mutex_t*)> next("pthread_mutex_destroy");
   bool held = serves_program() && pager().contains(number(mutex)) && is_for_kernel(mutex);
   int error = next.get()(mutex);
-  if (error == 0 && held) {
-    Uninterrupted inside;
-    pager().let_go(number(mutex), sizeof *mutex);
-  }
+  if (error == 0 && held) uninterrupted([=] { pager().let_go(number(mutex), sizeof *mutex); });
   return error;
 }

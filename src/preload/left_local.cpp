@@ -39,31 +39,31 @@ std::size_t remove_locked(std::uintptr_t start, std::uintptr_t end) {
 }  // namespace
 
 void add(std::uintptr_t address, std::size_t length) {
-  Uninterrupted inside;
-  LockGuard guard(g_mutex);
-  std::uintptr_t end = page_ceil(address + length);
-  std::size_t replaced = remove_locked(address, end);
-  ranges().emplace(address, end);
-  add_gauge(Gauge::left_local_bytes, static_cast<std::int64_t>(end - address - replaced));
+  uninterrupted([=] {
+    LockGuard guard(g_mutex);
+    std::uintptr_t end = page_ceil(address + length);
+    std::size_t replaced = remove_locked(address, end);
+    ranges().emplace(address, end);
+    add_gauge(Gauge::left_local_bytes, static_cast<std::int64_t>(end - address - replaced));
+  });
 }
 
 void remove(std::uintptr_t address, std::size_t length) {
-  Uninterrupted inside;
-  LockGuard guard(g_mutex);
-  if (ranges().empty()) return;
-  std::size_t removed = remove_locked(address, page_ceil(address + length));
-  add_gauge(Gauge::left_local_bytes, -static_cast<std::int64_t>(removed));
+  uninterrupted([=] {
+    LockGuard guard(g_mutex);
+    if (ranges().empty()) return;
+    std::size_t removed = remove_locked(address, page_ceil(address + length));
+    add_gauge(Gauge::left_local_bytes, -static_cast<std::int64_t>(removed));
+  });
 }
 
 void moved(std::uintptr_t from, std::size_t old_length, std::uintptr_t to, std::size_t new_length) {
-  bool counted;
-  {
-    Uninterrupted inside;
+  bool counted = uninterrupted([=] {
     LockGuard guard(g_mutex);
     std::size_t removed = remove_locked(from, page_ceil(from + old_length));
     add_gauge(Gauge::left_local_bytes, -static_cast<std::int64_t>(removed));
-    counted = removed != 0;
-  }
+    return removed != 0;
+  });
   if (counted) add(to, new_length);
 }
 

@@ -80,18 +80,21 @@ std::intptr_t map_foreign_inside(std::uintptr_t address, std::size_t length, int
 
 std::intptr_t map_inside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
                          off_t offset) {
-  Uninterrupted inside;
-  if (!is_private_anonymous(flags)) return map_foreign_inside(address, length, protection, flags, descriptor, offset);
-  return pager().map_at(address, length, protection, flags & ~kKindFlags, (flags & MAP_FIXED_NOREPLACE) != 0);
+  return uninterrupted([=] {
+    if (!is_private_anonymous(flags))
+      return map_foreign_inside(address, length, protection, flags, descriptor, offset);
+    return pager().map_at(address, length, protection, flags & ~kKindFlags, (flags & MAP_FIXED_NOREPLACE) != 0);
+  });
 }
 
 // The kernel takes MAP_FIXED_NOREPLACE for one of the flags that a file system must know.
 int refuse_validated(std::uintptr_t address, std::size_t length) {
-  Uninterrupted inside;
-  std::intptr_t free = pager().map_at(address, length, PROT_NONE, MAP_NORESERVE, true);
-  if (raw::failed(free)) return static_cast<int>(free);
-  pager().unmap(address, length);
-  return -EOPNOTSUPP;
+  return uninterrupted([=] {
+    std::intptr_t free = pager().map_at(address, length, PROT_NONE, MAP_NORESERVE, true);
+    if (raw::failed(free)) return static_cast<int>(free);
+    pager().unmap(address, length);
+    return -EOPNOTSUPP;
+  });
 }
 
 std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
@@ -139,17 +142,13 @@ std::intptr_t map(std::uintptr_t address, std::size_t length, int protection, in
   bool ours = is_private_anonymous(flags) && (flags & (MAP_32BIT | MAP_STACK)) == 0 && !is_fixed(flags) &&
               length >= kPageSize && !odd_request && !near_hint;
   if (!ours) return map_outside(address, length, protection, flags, descriptor, offset);
-  Uninterrupted inside;
-  return pager().map(page_ceil(length), kPageSize, protection, flags & ~kKindFlags);
+  return uninterrupted([=] { return pager().map(page_ceil(length), kPageSize, protection, flags & ~kKindFlags); });
 }
 
 int unmap(std::uintptr_t address, std::size_t length) {
   if (!is_plain_range(address, length)) return -EINVAL;
   return for_pieces(edges(), address, page_ceil(length), [](std::uintptr_t at, std::size_t bytes, bool in_window) {
-    if (in_window) {
-      Uninterrupted inside;
-      return pager().unmap(at, bytes);
-    }
+    if (in_window) return uninterrupted([=] { return pager().unmap(at, bytes); });
     int result = raw::munmap(at, bytes);
     if (result == 0) left_local::remove(at, bytes);
     return result;
@@ -161,12 +160,13 @@ namespace {
 // Nothing in the window grows by itself: what mprotect(PROT_GROWSDOWN or PROT_GROWSUP) says depends only on whether
 // there is a mapping.
 int protect_growing(std::uintptr_t address, std::size_t length, int protection) {
-  Uninterrupted inside;
-  unsigned char ignored;
   if ((protection & PROT_GROWSUP) != 0) length = kPageSize;
-  for (std::uintptr_t at = address, end = address + length; at < end; at += kPageSize)
-    if (pager().core(at, kPageSize, &ignored) == 0) return -EINVAL;
-  return -ENOMEM;
+  return uninterrupted([=] {
+    unsigned char ignored;
+    for (std::uintptr_t at = address, end = address + length; at < end; at += kPageSize)
+      if (pager().core(at, kPageSize, &ignored) == 0) return -EINVAL;
+    return -ENOMEM;
+  });
 }
 
 }  // namespace
@@ -182,8 +182,7 @@ int protect(std::uintptr_t address, std::size_t length, int protection) {
   return for_pieces(edges(), address, page_ceil(length),
                     [protection](std::uintptr_t at, std::size_t bytes, bool in_window) {
                       if (!in_window) return raw::mprotect(at, bytes, protection);
-                      Uninterrupted inside;
-                      return pager().protect(at, bytes, protection);
+                      return uninterrupted([=] { return pager().protect(at, bytes, protection); });
                     });
 }
 
@@ -196,8 +195,8 @@ int advise(std::uintptr_t address, std::size_t length, int advice) {
   bool holes = false;  // the kernel goes on after a hole, and says ENOMEM at the end
   int error =
       for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
-        Uninterrupted inside;
-        int result = in_window ? pager().advise(at, bytes, advice) : raw::madvise(at, bytes, advice);
+        int result = uninterrupted(
+            [=] { return in_window ? pager().advise(at, bytes, advice) : raw::madvise(at, bytes, advice); });
         if (result != -ENOMEM) return result;
         holes = true;
         return 0;
@@ -210,8 +209,7 @@ int core(std::uintptr_t address, std::size_t length, unsigned char* vector) {
   if (!plain || !pager().overlaps(address, length)) return raw::mincore(address, length, vector);
   return for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
     unsigned char* out = vector + ((at - address) >> kPageShift);
-    Uninterrupted inside;
-    return in_window ? pager().core(at, bytes, out) : raw::mincore(at, bytes, out);
+    return uninterrupted([=] { return in_window ? pager().core(at, bytes, out) : raw::mincore(at, bytes, out); });
   });
 }
 
@@ -232,9 +230,10 @@ int lock(std::uintptr_t address, std::size_t length, int flags) {
   if ((flags & ~MLOCK_ONFAULT) != 0 || !aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
     return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
   return for_pieces(edges(), start, bytes, [flags](std::uintptr_t at, std::size_t part, bool in_window) {
-    Uninterrupted inside;
-    if (in_window) return pager().lock(at, part, flags);
-    return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(at), static_cast<long>(part), flags));
+    return uninterrupted([=] {
+      if (in_window) return pager().lock(at, part, flags);
+      return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(at), static_cast<long>(part), flags));
+    });
   });
 }
 
@@ -244,9 +243,10 @@ int unlock(std::uintptr_t address, std::size_t length) {
   if (!aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
     return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(address), static_cast<long>(length)));
   return for_pieces(edges(), start, bytes, [](std::uintptr_t at, std::size_t part, bool in_window) {
-    Uninterrupted inside;
-    if (in_window) return pager().unlock(at, part);
-    return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(at), static_cast<long>(part)));
+    return uninterrupted([=] {
+      if (in_window) return pager().unlock(at, part);
+      return static_cast<int>(raw::call(SYS_munlock, static_cast<long>(at), static_cast<long>(part)));
+    });
   });
 }
 
@@ -261,11 +261,10 @@ int sync(std::uintptr_t address, std::size_t length, int flags) {
   bool holes = false;  // the kernel goes on after one
   int error =
       for_pieces(edges(), address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
-        Uninterrupted inside;
-        int result =
-            in_window
-                ? pager().sync(at, bytes, flags)
-                : static_cast<int>(raw::call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), flags));
+        int result = uninterrupted([=] {
+          if (in_window) return pager().sync(at, bytes, flags);
+          return static_cast<int>(raw::call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), flags));
+        });
         if (result != -ENOMEM) return result;
         holes = true;
         return 0;

@@ -46,11 +46,12 @@ bool is_mapped(std::uintptr_t page) {
 // The target's pages are gone, and the kernel's mapping takes their place.
 std::intptr_t hand_over(std::uintptr_t from, std::size_t old_length, std::size_t new_length, int flags,
                         std::uintptr_t target) {
-  Uninterrupted inside;
-  if (int error = pager().surrender(target, new_length); error < 0) return error;
-  std::intptr_t result = raw::mremap(from, old_length, new_length, flags, target);
-  if (raw::failed(result)) pager().unmap(target, new_length);
-  return result;
+  return uninterrupted([=]() -> std::intptr_t {
+    if (int error = pager().surrender(target, new_length); error < 0) return error;
+    std::intptr_t result = raw::mremap(from, old_length, new_length, flags, target);
+    if (raw::failed(result)) pager().unmap(target, new_length);
+    return result;
+  });
 }
 
 // Of the same size: whatever is mapped moves, and a hole leaves what is there in the target.
@@ -98,9 +99,10 @@ std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t 
   const bool to_fixed = (flags & MREMAP_FIXED) != 0;
   const bool target_touches = to_fixed && pager().overlaps(new_address, new_length == 0 ? 1 : new_length);
   if (pager().contains(address)) {
-    Uninterrupted inside;
-    if (!to_fixed || target_touches) return pager().remap(address, old_length, new_length, flags, new_address);
-    return pager().move_out(address, old_length, new_length, flags, new_address, left_local::add);
+    return uninterrupted([=] {
+      if (!to_fixed || target_touches) return pager().remap(address, old_length, new_length, flags, new_address);
+      return pager().move_out(address, old_length, new_length, flags, new_address, left_local::add);
+    });
   }
   const std::size_t least = old_length == 0 ? 1 : old_length;
   const bool reaches_in = page_floor(address) == address && page_ceil(least) >= least &&

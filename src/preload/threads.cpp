@@ -1,5 +1,6 @@
 #include "preload/threads.hpp"
 
+#include <link.h>
 #include <pthread.h>
 #include <sys/rseq.h>
 #include <threads.h>
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 
 #include "base/inside.hpp"
 #include "base/units.hpp"
@@ -16,6 +18,7 @@
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 // glibc 2.35; without them the pager does not know where threads run.
 #pragma weak __rseq_offset
@@ -50,13 +53,42 @@ void thread_ends(void* value) {
   if (g_count.fetch_sub(1) == 1) std::exit(0);
 }
 
+struct Range {
+  std::uintptr_t start = 0;
+  std::size_t bytes = 0;
+};
+
+// The calling thread's copy of this library's thread_local variables.
+Range own_variables() {
+  Range found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* out) {
+        bool ours = false;
+        const ElfW(Phdr)* variables = nullptr;
+        for (const ElfW(Phdr) & segment : std::span(object->dlpi_phdr, object->dlpi_phnum)) {
+          std::uintptr_t start = object->dlpi_addr + segment.p_vaddr;
+          ours = ours ||
+                 (segment.p_type == PT_LOAD && reinterpret_cast<std::uintptr_t>(&g_count) - start < segment.p_memsz);
+          if (segment.p_type == PT_TLS) variables = &segment;
+        }
+        if (!ours || variables == nullptr || object->dlpi_tls_data == nullptr) return ours ? 1 : 0;
+        *static_cast<Range*>(out) = {reinterpret_cast<std::uintptr_t>(object->dlpi_tls_data), variables->p_memsz};
+        return 1;
+      },
+      &found);
+  return found;
+}
+
 // The stack of a thread, and with it what libc keeps of it, may be far memory (pthread_attr_setstack). The kernel
 // writes there when it switches CPUs (rseq) and when the thread ends (the robust list, the word that pthread_join
 // waits for), and in the end it does not wait for faults: a page that is far then would leave pthread_join waiting
-// for ever.
+// for ever. Below the block lie the thread's own variables, of which the runtime and its allocator have some: they
+// are touched under locks (I6).
 void hold_thread_block() {
   auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
   if (!pager().contains(self)) return;
+  auto [variables, bytes] = own_variables();
+  if (bytes != 0) pager().hold(variables, bytes);
   std::uintptr_t robust_list = 0;
   std::size_t length = 0;
   raw::call(SYS_get_robust_list, 0, reinterpret_cast<long>(&robust_list), reinterpret_cast<long>(&length));
@@ -67,8 +99,8 @@ void hold_thread_block() {
 
 void thread_starts() {
   if (g_have_key) pthread_setspecific(g_key, reinterpret_cast<void*>(std::uintptr_t{1}));
+  uninterrupted([] { hold_thread_block(); });
   InsideRuntime inside;
-  hold_thread_block();
   pager().thread_started(cpu_word());
 }
 

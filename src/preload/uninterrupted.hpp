@@ -10,7 +10,9 @@
 
 #include "base/inside.hpp"
 #include "paging/bus_signal.hpp"
+#include "paging/far_stack.hpp"
 #include "preload/raw.hpp"
+#include "preload/state.hpp"
 
 namespace hinterland {
 
@@ -39,7 +41,7 @@ class SignalsBlocked {
   Set before_ = 0;
 };
 
-// InsideRuntime around what takes locks, in calls that a program may make anywhere: mmap and its kin.
+// InsideRuntime around what takes locks of this room.
 class Uninterrupted {
  public:
   Uninterrupted() : blocked_(SignalsBlocked::kAllButFaults) {}
@@ -48,5 +50,13 @@ class Uninterrupted {
   SignalsBlocked blocked_;  // first in, last out
   InsideRuntime inside_;
 };
+
+// The same around calls of the pager, whose locks are the fault handler's, too, in calls that a program may make
+// anywhere: mmap and its kin. `body` captures by value (far_stack.hpp).
+template <typename Body>
+auto uninterrupted(Body body) {
+  Uninterrupted inside;
+  return off_far_stack(pager(), body);
+}
 
 }  // namespace hinterland
