@@ -20,7 +20,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all test soak demo bench bench-quick bench-apps install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
+.PHONY: all test soak demo bench bench-quick bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
 all:  ## build everything; the command is build/bin/hinterland
 	$(packages) build
@@ -39,19 +39,19 @@ demo: all  ## a database larger than its local memory, natively and on far memor
 	$(packages) demo
 	@demo/run
 
-bench: all  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of bench/run)
-	$(packages) bench
+bench: bench-build  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of bench/run)
 	@bench/run $(BENCH_FLAGS)
 
-bench-quick: all  ## the same benchmarks, shorter and coarser
-	$(packages) bench
+bench-quick: bench-build  ## the same benchmarks, shorter and coarser
 	@bench/run --quick $(BENCH_FLAGS)
 
-bench-apps:  ## the applications of the far-memory papers (BENCH_FLAGS: options of bench/apps/run)
+bench-apps: bench-build  ## the applications of the far-memory papers (BENCH_FLAGS: options of bench/apps/run)
+	@bench/apps/run $(BENCH_FLAGS)
+
+bench-build:
 	$(packages) build bench
 	@cmake --preset release >/dev/null  # what has just been installed is found
 	@cmake --build build --parallel $(JOBS)
-	@bench/apps/run $(BENCH_FLAGS)
 
 install: all  ## install below $(DESTDIR)$(PREFIX)
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null  # the systemd unit names the prefix
