@@ -99,6 +99,9 @@ std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t 
   const bool to_fixed = (flags & MREMAP_FIXED) != 0;
   const bool target_touches = to_fixed && pager().overlaps(new_address, new_length == 0 ? 1 : new_length);
   if (pager().contains(address)) {
+    const bool reaches_out = page_ceil(old_length) >= old_length && page_ceil(old_length) <= kUserBytes &&
+                             page_ceil(old_length) > pager().window_base() + pager().window_bytes() - address;
+    if (reaches_out) return -EFAULT;  // one mapping never crosses the edge
     return uninterrupted([=] {
       if (!to_fixed || target_touches) return pager().remap(address, old_length, new_length, flags, new_address);
       return pager().move_out(address, old_length, new_length, flags, new_address, left_local::add);
