@@ -17,7 +17,7 @@ STRESSORS = (
     ("vm-keep", "--vm 1 --vm-bytes 48M --vm-keep --vm-populate"),
     ("malloc", "--malloc-bytes 64M --malloc-max 4096"),  # 65,536, as it does by itself: docs/running.md, sizing
     ("malloc-threads", "--malloc 1 --malloc-bytes 32M --malloc-pthreads 2 --malloc-touch"),
-    ("mmap", "--mmap-bytes 64M"),
+    ("mmap", "--mmap-bytes 40M"),  # some of its rounds lock all of that, or ask for a stack: local by right
     ("mmap-mprotect", "--mmap 1 --mmap-bytes 48M --mmap-mprotect --mmap-mmap2"),
     ("mremap", "--mremap-bytes 16M"),
     ("vm-addr", ""), ("vm-rw", "--vm-rw-bytes 32M"), ("vm-splice", ""), ("msync", ""), ("mincore", ""), ("mprotect", ""),
