@@ -28,8 +28,9 @@ def _save(pyplot, figure, folder, name):
     return f"{name}.png"
 
 
-def _line(axes, points, kind, label=None):
-    """points: [(x, {"median", "min", "max"} or a number)]; those without a value are left out."""
+def _line(axes, points, kind, label=None, dotted=False):
+    """points: [(x, {"median", "min", "max"} or a number)]; those without a value are left out. dotted: the second of a kind,
+    with hollow marks."""
     points = [(x, y) for x, y in points if y is not None]
     if not points:
         return
@@ -37,7 +38,8 @@ def _line(axes, points, kind, label=None):
     seen = [y if isinstance(y, dict) else {"median": y, "min": y, "max": y} for _, y in points]
     axes.errorbar([x for x, _ in points], [y["median"] for y in seen],
                   [[y["median"] - y["min"] for y in seen], [y["max"] - y["median"] for y in seen]], color=colour,
-                  marker=marker, linestyle=style, label=label or name, markersize=5, linewidth=1.3, elinewidth=0.7,
+                  marker=marker, linestyle=":" if dotted else style, label=label or name,
+                  markerfacecolor="white" if dotted else colour, markersize=5, linewidth=1.3, elinewidth=0.7,
                   capsize=2)
 
 
@@ -50,13 +52,14 @@ def _marks(axes, points):
                       textcoords="offset points", ha="right" if point.x > 60 else "left", color=KINDS[point.kind][0])
 
 
-def _finish(axes, title, x, y, legend=True):
+def _finish(axes, title, x, y, legend=True, columns=1):
+    """columns: of the legend; more than one stand above the lines."""
     axes.set_title(title, fontsize=9, loc="left")
     axes.set(xlabel=x, ylabel=y)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, axes.get_ylim()[1] * (1.4 if columns > 1 else 1.02))
     axes.grid(axis="y", linewidth=0.3)
     if legend and axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=7)
+        axes.legend(frameon=False, fontsize=7, ncols=columns, loc="upper center" if columns > 1 else "best")
 
 
 def _inverse(seen, of):
@@ -119,35 +122,34 @@ def figure1(pyplot, folder, calls):
 
 
 def figure8(pyplot, folder, calls, hints):
-    figure, (vectors, fetch, evict, ahead) = pyplot.subplots(1, 4, figsize=(16, 3.7))
+    figure, (vectors, fetch, evict, ahead) = pyplot.subplots(1, 4, figsize=(18, 3.8))
     for name in ("unmap", "protect", "move"):
         words = CALLS[name + "/1"][2]
         _calls(calls, vectors, name + "/16", label=f"{words}, 16 a call")
         _calls(calls, vectors, name + "/1", "--", f"{words}, one a call")
-    _finish(vectors, "(a) 16 pages a call and one", "threads", "million pages a second")
+    _finish(vectors, "(a) 16 pages a call and one", "threads", "million pages a second", columns=2)
 
     def rate(ns):
         return 1000 / ns if ns else None
 
-    def over_threads(axes, figure_name, kind, label, more="", swap=False):
-        keys = {1: figure_name, 2: f"{figure_name} --threads 2"}
-        values = [(count, rate(hints.swap_ns(key) if swap else hints.ns(f"{key}{more} mem:"))) for count, key in keys.items()]
-        _line(axes, values, kind, label)
+    def over_threads(axes, name, words, dotted):
+        """Hinted, by faults and under swap, for one thread and two."""
+        for kind, more in (("far-hinted", ""), ("far", " --no-hints"), ("swap", "")):
+            keys = {1: name, 2: f"{name} --threads 2"}
+            values = [(count, rate(hints.swap_ns(key) if kind == "swap" else hints.ns(f"{key}{more} mem:")))
+                      for count, key in keys.items()]
+            label = {"far-hinted": "hinted", "far": "no hints", "swap": "Linux swap"}[kind]
+            _line(axes, values, kind, f"{label}, {words}", dotted)
         axes.set_xticks((1, 2))
-    for name, words, kinds in (("fetch-in-order", "in order", ("far-hinted", "far", "swap")),
-                               ("fetch-random", "at random", ("flat", "blocking", "native"))):
-        over_threads(fetch, name, kinds[0], f"hinted, {words}")
-        over_threads(fetch, name, kinds[1], f"no hints, {words}", " --no-hints")
-        over_threads(fetch, name, kinds[2], f"Linux swap, {words}", swap=True)
+        axes.set_xlim(0.9, 2.1)
+    for axes, names in ((fetch, {"fetch-in-order": "in order", "fetch-random": "at random"}),
+                        (evict, {"sequential-read": "clean", "sequential-write": "dirty"})):
+        for dotted, (name, words) in enumerate(names.items()):
+            over_threads(axes, name, words, dotted)
     fetch.axhline(published.FETCHES_PER_SECOND / 1e6, color="black", linestyle=":", linewidth=1,
                   label="Eden hinted, many cores (5.4)")
-    _finish(fetch, "(b) fetch, nothing leaves", "threads", "million pages a second")
-    for name, words, kinds in (("sequential-read", "clean", ("far-hinted", "far", "swap")),
-                               ("sequential-write", "dirty", ("flat", "blocking", "native"))):
-        over_threads(evict, name, kinds[0], f"hinted, {words}")
-        over_threads(evict, name, kinds[1], f"no hints, {words}", " --no-hints")
-        over_threads(evict, name, kinds[2], f"Linux swap, {words}", swap=True)
-    _finish(evict, "(c) in order, a page leaves for each", "threads", "million pages a second")
+    _finish(fetch, "(b) fetch, nothing leaves", "threads", "million pages a second", columns=2)
+    _finish(evict, "(c) in order, a page leaves for each", "threads", "million pages a second", columns=2)
     for way, kind, words in (("mem:", "far-hinted", "mem:"), ("sim:latency=5us,inner=mem:", "flat", "5 us away")):
         _line(ahead, [(position, rate(hints.ns(f"sequential-read --read-ahead {pages} {way}")))
                       for position, pages in enumerate(READ_AHEADS)], kind, f"hinted, {words}")
@@ -155,7 +157,7 @@ def figure8(pyplot, folder, calls, hints):
     if swap:
         ahead.axhline(swap, color=KINDS["swap"][0], linewidth=1, label="Linux swap, its own read-ahead")
     ahead.set_xticks(range(len(READ_AHEADS)), READ_AHEADS)
-    _finish(ahead, "(d) as (c), clean, by read-ahead", "pages read ahead", "million pages a second")
+    _finish(ahead, "(d) as (c), clean, by read-ahead", "pages read ahead", "million pages a second", columns=2)
     return _save(pyplot, figure, folder, "eden-figure8")
 
 
@@ -297,6 +299,11 @@ def _boxes(level, left, depth, boxes):
         left += count
 
 
+# The tip of each stack says what kind of fault it was, in colours close to those of Eden's figure 9.
+FAULTS = {"[read]": "#7FBFE8", "[write]": "#F0A07A", "[write-protect]": "#F0E442", "[first touch]": "#C9A5C0",
+          "[refault]": "#8FD0B8"}
+
+
 def flame(pyplot, folder, name, title, path):
     """Folded stacks of faults: as wide as their share, callers below."""
     with open(path, encoding="utf-8") as file:
@@ -309,10 +316,10 @@ def flame(pyplot, folder, name, title, path):
         raise Nothing(f"{path} has no stacks")
     depth = max(box[1] for box in boxes) + 1
     figure, axes = pyplot.subplots(figsize=(11, 0.8 + 0.3 * depth))
-    colours = ("#E69F00", "#F0C060", "#F5D590", "#EDB54A")
+    callers = ("#E8E4DA", "#DDD8CB", "#F0ECE4", "#E2DED2")
     for number, (left, level, count, frame) in enumerate(boxes):
-        axes.barh(level, count / total, 0.94, left=left / total, color=colours[number % len(colours)], edgecolor="white",
-                  linewidth=0.4)
+        axes.barh(level, count / total, 0.94, left=left / total, color=FAULTS.get(frame, callers[number % len(callers)]),
+                  edgecolor="white", linewidth=0.4)
         room = int(count / total * 160)
         if room > 3:
             words = frame if len(frame) <= room else frame[:room - 1] + "…"

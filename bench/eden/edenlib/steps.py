@@ -44,8 +44,8 @@ def _calls(options):
 
 
 def _hints(options):
-    return [*_tool("hints/run", options), "--quick", "--size", str(options.size_bytes), "--repeat", str(2 * options.repeat),
-            "--out", "OUT", *(() if options.swap else ("--no-swap",))]
+    return [*_tool("hints/run", options), "--quick", "--far", "mem:", "--far", "sim:latency=5us,inner=mem:", "--size",
+            str(options.size_bytes), "--repeat", str(2 * options.repeat), "--out", "OUT", *(() if options.swap else ("--no-swap",))]
 
 
 def _fibers(options):
@@ -81,12 +81,18 @@ def _places(options):
     return [os.path.join(ROOT, "bench", "trace", "figure2"), "--build", options.build, "--out", "OUT", "--quick", "--again"]
 
 
+def _memcached(apps):
+    """The one with names of functions, where bench/apps/memcached/build has made it."""
+    built = os.path.join(apps, "memcached-plain")
+    return built if os.access(built, os.X_OK) else "/usr/bin/memcached"
+
+
 def _stacks(program, *words):
     """Folded stacks of a program's faults with a quarter of its memory local, by trace and report."""
     def step(options):
         command = os.path.join(options.build, "bin", "hinterland")
         apps = os.path.join(options.build, "bench", "apps")
-        inner = " ".join(f"'{word.format(apps=apps)}'" for word in (program, *words))
+        inner = " ".join(f"'{word.format(apps=apps, memcached=_memcached(apps))}'" for word in (program, *words))
         script = (f"'{command}' trace --local {options.size_bytes // 4} --read-ahead 0 --takeover start --force "
                   f"-o \"$1.trace\" -- {inner} --size {options.size_bytes} >/dev/null && "
                   "report=$(ls -S \"$1\".trace* | head -1) && "  # of the process that faulted most
@@ -97,7 +103,7 @@ def _stacks(program, *words):
 
 STEPS = {step.name: step for step in (
     Step("calls", _calls, 20),
-    Step("hints", _hints, 150),
+    Step("hints", _hints, 180),
     Step("fibers", _fibers, 100),
     Step("dataframe", _apps("dataframe"), 80),
     Step("webservice", _apps("webservice"), 210),
@@ -107,7 +113,7 @@ STEPS = {step.name: step for step in (
     Step("others", _others, 60),
     Step("overheads", _overheads, 240),
     Step("places", _places, 300, "places/figure2.json"),
-    Step("server-stacks", _stacks("{apps}/app_memcached_plain", "--program", "/usr/bin/memcached"), 15),
+    Step("server-stacks", _stacks("{apps}/app_memcached_plain", "--program", "{memcached}"), 15),
     Step("dataframe-stacks", _stacks("{apps}/app_dataframe_plain"), 15),
 )}
 
