@@ -186,7 +186,7 @@ def _overhead_bars(axes, apps, overheads, names):
         raise Nothing("nothing was measured with all memory local")
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
-    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_ylim(len(rows) - 0.4, -0.6 - 0.22 * len(rows))  # the legend stands above
     axes.set_xlim(0, max(1.5, 1.15 * axes.get_xlim()[1]))
     axes.set_xlabel("time of the native run, all memory local")
     return rows
@@ -198,7 +198,7 @@ def overheads(pyplot, folder, apps, overheads_):
     _overhead_bars(axes, apps, overheads_, names)
     axes.axvline(1.03, color="black", linewidth=0.7, linestyle=":", label="target 1.03")
     axes.set_title("All memory local: what being far-capable costs", fontsize=9, loc="left")
-    axes.legend(frameon=False, fontsize=7, loc="upper right")
+    axes.legend(frameon=False, fontsize=7, loc="upper right", ncols=2)
     return _save(pyplot, figure, folder, "eden-overheads")
 
 
@@ -211,7 +211,7 @@ def figure6(pyplot, folder, apps, overheads_):
         local.plot(1.12, at[0], "*", markersize=11, markerfacecolor="white", markeredgecolor="black", zorder=5,
                    label="Eden, stated (5.3.1)")
     local.set_title("(a) all memory local", fontsize=9, loc="left")
-    local.legend(frameon=False, fontsize=7, loc="lower right")
+    local.legend(frameon=False, fontsize=7, loc="upper right", ncols=2)
     _against_native(apps, frame, "dataframe", _times)
     _marks(frame, published.DATAFRAME_TIME)
     _finish(frame, "(b) DataFrame", LOCAL, "time of the native run")
