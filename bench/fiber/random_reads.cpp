@@ -25,6 +25,7 @@ struct Work {
   unsigned workers = 1;
   unsigned fibers = 64;
   bool threads = false;
+  bool blocking = false;
 };
 
 std::uint64_t read_at_random(const std::uint64_t* table, const Work& work, std::uint64_t seed, std::size_t reads) {
@@ -49,6 +50,7 @@ int main(int argc, char** argv) {
   app.add_option("--workers", work.workers, "threads that run fibers, or, with --threads, that read");
   app.add_option("--fibers", work.fibers, "that read")->check(CLI::Range(1, 1 << 20));
   app.add_flag("--threads", work.threads, "no fibers: each thread blocks in its hints");
+  app.add_flag("--blocking", work.blocking, "hints of fibers block their thread instead of parking the fiber");
   CLI11_PARSE(app, argc, argv);
   std::size_t words = (work.size_mib << 20) / 8;
   std::unique_ptr<std::uint64_t[], decltype(&std::free)> table(  // in whole pages: a hint is about one
@@ -65,7 +67,7 @@ int main(int argc, char** argv) {
     for (unsigned i = 0; i < readers; ++i) threads.emplace_back(body, i);
     for (std::thread& thread : threads) thread.join();
   } else {
-    hl::fibers::run({.workers = work.workers}, [&] {
+    hl::fibers::run({.workers = work.workers, .hints_park = !work.blocking}, [&] {
       std::vector<hl::fibers::fiber> fibers;
       for (unsigned i = 0; i < readers; ++i) fibers.emplace_back([&, i] { body(i); });
       for (hl::fibers::fiber& each : fibers) each.join();
@@ -77,6 +79,7 @@ int main(int argc, char** argv) {
                                   {"readers", work.threads ? "threads" : "fibers"},
                                   {"workers", work.workers},
                                   {"fibers", work.threads ? 0 : work.fibers},
+                                  {"hints_park", !work.threads && !work.blocking},
                                   {"reads", work.reads / readers * readers},
                                   {"seconds", seconds},
                                   {"reads_per_second", static_cast<double>(work.reads) / seconds},

@@ -10,6 +10,7 @@
 #include "floor/output.hpp"
 #include "floor/paging.hpp"
 #include "floor/primitives.hpp"
+#include "floor/scaling.hpp"
 
 namespace {
 
@@ -74,6 +75,7 @@ std::vector<Measurement> chosen_measurements(const std::vector<std::string>& onl
   std::vector<Measurement> all = primitive_measurements();
   std::ranges::move(paging_measurements(), std::back_inserter(all));
   std::ranges::move(loopback_measurements(), std::back_inserter(all));
+  std::ranges::move(scaling_measurements(), std::back_inserter(all));
   std::erase_if(all, [&](const Measurement& measurement) {
     return !only.empty() && std::ranges::none_of(only, [&](const std::string& text) {
       return measurement.name.find(text) != std::string::npos;

@@ -13,6 +13,7 @@
 
 #include "access/memory.hpp"
 #include "hinterland/hint.hpp"
+#include "hints/fetching.hpp"
 
 namespace hints_bench {
 namespace {
@@ -234,6 +235,8 @@ const std::vector<Figure>& figures() {
       {"skewed-read", "ns/access", "hint and read a random page, by Zipf's law; what the policies are for"},
       {"sequential-read", "ns/page", "hint and read page after page"},
       {"sequential-write", "ns/page", "hint and change page after page"},
+      {"fetch-in-order", "ns/page", "hint and read far pages in order, with room for all"},
+      {"fetch-random", "ns/page", "hint and read far pages at random, with room for all"},
   };
   return list;
 }
@@ -242,6 +245,7 @@ Measured measure(const Work& work) {
   if (work.figure == "resident-read") return measure_resident<Hinted::read>(work);
   if (work.figure == "resident-write") return measure_resident<Hinted::write>(work);
   if (work.figure == "resident-in-order") return measure_resident<Hinted::in_order>(work);
+  if (work.figure.starts_with("fetch")) return measure_fetching(work);
   bool random = work.figure.starts_with("random"), write = work.figure.ends_with("write");
   if (work.figure == "skewed-read") return measure_paging(work, {.random = true, .write = false, .skewed = true});
   return measure_paging(work, {random, write});

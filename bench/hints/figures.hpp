@@ -15,7 +15,8 @@ struct Work {
   int read_ahead = -1;         // pages; below zero: as the runtime chooses (sequential figures only)
   bool hints = true;
   int repeat = 5;
-  double seconds = 0.3;  // of one repetition
+  double seconds = 0.3;      // of one repetition
+  std::string shrink, grow;  // commands of the shell, of the fetch figures
 };
 
 struct Figure {

@@ -35,6 +35,11 @@ void declare(CLI::App& app, Work& work) {
   app.add_option("--seconds", work.seconds, "length of one repetition")
       ->check(CLI::Range(0.0001, 3600.0))
       ->default_str("0.3");
+  app.add_option("--shrink", work.shrink,
+                 "of the fetch figures under hinterland: a command of the shell that takes local memory away from "
+                 "process $PPID; the far pages are fetched after --grow")
+      ->type_name("COMMAND");
+  app.add_option("--grow", work.grow, "a command that gives it more than --size again")->type_name("COMMAND");
 }
 
 const char* unit_of(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "fiber/context.hpp"
+#include "fiber/fault_parking.hpp"
 #include "fiber/stacks.hpp"
 #include "hinterland/fiber.hpp"
 
@@ -50,6 +51,7 @@ struct hl::fibers::detail::control {
   void* callable = nullptr;
   hinterland::fiber::Stack stack;
   hinterland::fiber::HintCall hint;
+  hinterland::fiber::FaultParking faults;
   std::uint64_t id = 0;
   char name[32] = {};
 };

@@ -28,6 +28,10 @@ void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::u
 
 bool runtime_is_there() { return &hl_runtime != nullptr && &hl_parking != nullptr; }
 
+void set_fault_parker(hl_fault_parker parker) {
+  if (hl_parking.set_fault_parker != nullptr) hl_parking.set_fault_parker(parker);
+}
+
 }  // namespace
 
 void begin_hinting() {
@@ -37,12 +41,15 @@ void begin_hinting() {
   // Programs read the entry without a lock; the old and the new one are both right at any time.
   g_blocking.store(std::atomic_ref(hl_runtime.hint).load(), std::memory_order_relaxed);
   std::atomic_ref(hl_runtime.hint).store(hint);
+  set_fault_parker(can_park_on_faults() ? park_on_fault : nullptr);
 }
 
 void end_hinting() {
   if (!runtime_is_there()) return;
   std::lock_guard lock(g_guard);
-  if (--g_schedulers == 0) std::atomic_ref(hl_runtime.hint).store(g_blocking.load(std::memory_order_relaxed));
+  if (--g_schedulers != 0) return;
+  std::atomic_ref(hl_runtime.hint).store(g_blocking.load(std::memory_order_relaxed));
+  set_fault_parker(nullptr);
 }
 
 bool hint_begin(const HintCall& hint) {

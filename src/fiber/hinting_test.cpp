@@ -72,7 +72,7 @@ struct hl_runtime hl_runtime = [] {
   runtime.hint = blocking_hint;
   return runtime;
 }();
-const struct hl_parking hl_parking = {begin, on_its_way, poll};
+const struct hl_parking hl_parking = {begin, on_its_way, poll, nullptr};
 
 namespace {
 

@@ -3,6 +3,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -118,6 +121,8 @@ void Scheduler::run() {
 
 void Scheduler::work(Worker& worker) {
   SignalStack signal_stack;
+  // The system call itself: in signal mode libc's does not say all.
+  syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &worker.signal_mask, sizeof worker.signal_mask);
   t_worker = &worker;
   while (Fiber* fiber = next(worker)) run_fiber(worker, *fiber);
   t_worker = nullptr;

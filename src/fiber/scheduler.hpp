@@ -31,7 +31,8 @@ struct alignas(64) Worker {
   std::uint32_t index = 0;
   std::uint32_t tick = 0;
   std::uint64_t random = 0;
-  bool searches = false;  // is counted in searching_
+  bool searches = false;          // is counted in searching_
+  std::uint64_t signal_mask = 0;  // of its thread, as the kernel has it
   RunQueue ready;
   ParkedHints parked;
   // Asleep. The list is guarded by Scheduler::sleepers_guard_.

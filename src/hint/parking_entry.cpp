@@ -4,6 +4,7 @@
 #include "base/inside.hpp"
 #include "fiber/parking.hpp"
 #include "hinterland/hint.h"
+#include "paging/bus_signal.hpp"
 #include "paging/pager.hpp"
 
 namespace hinterland::hint {
@@ -48,4 +49,5 @@ __attribute__((visibility("default"))) constinit const struct hl_parking hl_park
     .begin = hinterland::hint::begin,
     .on_its_way = hinterland::hint::on_its_way,
     .poll = hinterland::hint::poll,
+    .set_fault_parker = hinterland::bus_signal::set_parker,
 };

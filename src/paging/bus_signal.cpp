@@ -42,6 +42,7 @@ struct KernelAction {
 constexpr std::uint64_t kRestorer = 0x04000000;  // SA_RESTORER
 
 std::atomic<bool> g_installed{false};
+std::atomic<Parker> g_parker{nullptr};
 // The program's. The lock is held for a few instructions that touch no far memory, with signals blocked.
 std::atomic<bool> g_action_busy{false};
 KernelAction g_action{};
@@ -115,14 +116,23 @@ void serve(void* argument) {
   fault->outcome = Pager::current()->serve_fault(fault->address, fault->write, fault->write_protect);
 }
 
+// True: the thread goes on with something else, and touches the page again later. Not in the runtime's own accesses,
+// and not where the page is at hand: that is done before another fiber would run.
+bool is_parked(const Pager& pager, std::uintptr_t address, bool write, ucontext_t* context) {
+  Parker parker = g_parker.load(std::memory_order_acquire);  // pairs with set_parker()
+  return parker != nullptr && t_inside_runtime == 0 && pager.is_far_away(address) &&
+         parker(address, write ? 1 : 0, context) != 0;
+}
+
 // True: the program may touch the address again.
-bool is_served(const siginfo_t* info, const ucontext_t* context) {
+bool is_served(const siginfo_t* info, ucontext_t* context) {
   Pager* pager = Pager::current();
   auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   if (info->si_code != BUS_ADRERR || pager == nullptr || !pager->contains(address)) return false;
   constexpr std::uint64_t kPresent = 1, kWrite = 2;  // of the processor's error code
   auto error = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_ERR]);
   Fault fault{address, (error & kWrite) != 0, (error & kPresent) != 0, FaultOutcome::served};
+  if (!fault.write_protect && is_parked(*pager, address, fault.write, context)) return true;
   on_serving_stack(serve, &fault);  // SIGBUS is blocked: this is its handler
   bool again = fault.outcome == FaultOutcome::foreign && t_foreign == info->si_addr;
   t_foreign_in_row = again ? t_foreign_in_row + 1 : 0;
@@ -246,6 +256,8 @@ void on_local_stack(void (*body)(void*), void* argument, std::size_t bytes) {
   Step step{body, argument, bytes};
   on_serving_stack(without_bus, &step);
 }
+
+void set_parker(Parker parker) { g_parker.store(parker, std::memory_order_release); }
 
 void use_stack(void* base, std::size_t bytes) {
   t_stack_top = base == nullptr

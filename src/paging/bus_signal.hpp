@@ -31,6 +31,12 @@ bool is_blocked();
 // must have 64 KiB to spare. It must be local, and outlive the thread's last touch of far memory.
 void use_stack(void* base, std::size_t bytes);
 
+// Asked before a page is fetched from far away for a fault of the program's own: not 0 when the thread goes on
+// without it, for which `context`, a ucontext_t, was changed (a fiber that parks: fiber/parking.hpp). It runs in the
+// handler, on the stack that the kernel chose. nullptr: nobody is asked. Any thread.
+using Parker = int (*)(std::uintptr_t address, int write, void* context);
+void set_parker(Parker parker);
+
 // Calls body(copy of the argument, of at most 64 bytes) on that stack, or, where there is none, on this one. For what
 // moves pages outside of a fault: on a far stack it could take away the page that it stands on, and wait for itself
 // (I6). The caller has blocked all signals but faults (Undisturbed), and the body touches nothing that is far: SIGBUS

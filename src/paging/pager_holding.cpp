@@ -74,6 +74,12 @@ FaultOutcome Pager::serve_fault(std::uintptr_t address, bool write, bool write_p
   return outcome == FaultOutcome::foreign && !impl_->is_foreign(address) ? FaultOutcome::served : outcome;
 }
 
+bool Pager::is_far_away(std::uintptr_t address) const {
+  if (!impl_->core.managed.load(std::memory_order_acquire)) return false;
+  PageWord word = impl_->core.pages[impl_->core.window.index_of(address)].load();
+  return word.state() == PageState::far || word.state() == PageState::arriving;
+}
+
 // While others change what is mapped, or this thread itself does, that is not known: then no.
 bool Pager::Impl::is_foreign(std::uintptr_t address) {
   if (!map_mutex.try_lock()) return false;

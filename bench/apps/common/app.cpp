@@ -1,5 +1,7 @@
 #include "common/app.hpp"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
@@ -41,12 +43,23 @@ void App::look_around() {
   seen_around_.push_back(document.is_discarded() ? nlohmann::ordered_json(text) : document);
 }
 
+namespace {
+// Of this process: what Linux swap brings by faults.
+std::uint64_t major_faults() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<std::uint64_t>(used.ru_majflt);
+}
+}  // namespace
+
 void App::measure(const std::function<void()>& part) {
   if (seconds_) throw std::logic_error("two measured parts");
   look_around();
+  std::uint64_t faults_before = major_faults();
   auto begin = std::chrono::steady_clock::now();
   part();
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  major_faults_ = major_faults() - faults_before;
   look_around();
 }
 
@@ -102,6 +115,7 @@ void App::print(const Outcome& outcome) const {
       {"seconds", *seconds_},
       {"operations_per_second", static_cast<double>(outcome.operations) / *seconds_},
       {"check", check},
+      {"major_faults", major_faults_},
   };
   document.update(outcome.figures);
   if (!seen_around_.empty()) document["around"] = seen_around_;

@@ -80,6 +80,7 @@ class App {
   std::string around_;  // a command of the shell
   std::size_t least_bytes_ = std::size_t{1} << 20;
   std::optional<double> seconds_;
+  std::uint64_t major_faults_ = 0;  // of the measured part
   nlohmann::ordered_json seen_around_ = nlohmann::ordered_json::array();
 };
 
