@@ -88,10 +88,12 @@ std::vector<Piece> paged_pieces(const Mapping& mapping, const RuntimeView& view,
   for (std::uint64_t at = first; at < last;) {
     std::uint64_t end = std::min((at / kChunk + 1) * kChunk, last);
     bool touched = used[at / kChunk - first / kChunk] != 0;
-    bool known = !touched || tables.read(at);
-    for (; at < end; ++at) {
-      std::uint64_t address = view.window_base + (at << kPageShift);
-      append(pieces, address, address + kPageSize, !known ? Take::absent : touched ? tables.take(at) : Take::zeros);
+    auto address_of = [&view](std::uint64_t page) { return view.window_base + (page << kPageShift); };
+    if (touched && tables.read(at)) {
+      for (; at < end; ++at) append(pieces, address_of(at), address_of(at + 1), tables.take(at));
+    } else {  // at once: terabytes of the window are only reserved
+      append(pieces, address_of(at), address_of(end), touched ? Take::absent : Take::zeros);
+      at = end;
     }
   }
   return pieces;
