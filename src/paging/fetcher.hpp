@@ -43,8 +43,9 @@ class Fetcher {
   bool is_marker(PageIndex page) const;
 
   // Between these, requests are collected: those of several fetches go to the device together, which costs little
-  // more than those of one. Whatever waits for completions meanwhile sends them first.
-  void hold_requests() { holds_ = true; }
+  // more than those of one. Whatever waits for completions meanwhile sends them first. A device that answers at once
+  // is asked at once all the same.
+  void hold_requests() { holds_ = !core_.device->info().synchronous; }
   void send_requests();
 
   // Gathers completions and maps what has come, until `most` fetches are complete or nothing is left. Never blocks.

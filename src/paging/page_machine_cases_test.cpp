@@ -443,6 +443,25 @@ TEST_F(FaultsThatAreServedTogether, ADeviceThatFailsSomeLosesNoOthers) {
   EXPECT_EQ(machine->check_invariants(0), "");
 }
 
+// Who serves over such a device does not look for arrivals afterwards.
+TEST(PageMachineCase, ADeviceThatAnswersAtOnceHasNothingInFlightAfterAMessage) {
+  MachineOptions options = fifo_options();
+  options.far_url = "zmem:";
+  PageMachine machine(options, 1);
+  machine.map(0, 8, kReadWrite);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.write(page);
+  for (int i = 0; i < 4; ++i) machine.evict(8);
+  for (std::uint32_t page = 0; page < 8; ++page) {
+    FakeKernel::Outcome outcome = machine.kernel().access(machine.address_of(page), false);
+    if (outcome.result != FakeKernel::Access::fault) continue;
+    machine.parts().handlers.first().serve_all({&outcome.message, 1});
+    EXPECT_EQ(machine.parts().handlers.first().in_flight(), 0u) << page;
+    machine.read(page);
+  }
+  EXPECT_EQ(machine.failure(), "");
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
 class ReadAheadMarker : public ::testing::Test {
  protected:
   ReadAheadMarker() {

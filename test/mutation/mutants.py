@@ -112,6 +112,8 @@ MUTANTS = [
      "bits | PageWord::kWaiters, std::memory_order_release,", "bits, std::memory_order_release,"),
     ("", "of faults that are read together the last ones are not asked for", "fetcher.cpp",
      "for (std::uint32_t sent = 0; sent < held_count_;)", "for (std::uint32_t sent = 0; sent + 1 < held_count_;)"),
+    ("", "what a device that answers at once has answered is not taken in", "fetcher.hpp",
+     "holds_ = !core_.device->info().synchronous;", "holds_ = true;"),
     ("", "what was collected is sent again with the next", "fetcher.cpp", "held_count_ = 0;", ""),
     ("I6", "the handler works outside of the runtime", "fault_handler.cpp",
      "InsideRuntime inside; note_runtime_thread(); placement_.start(); for (;;) { if (paused_",
