@@ -167,7 +167,10 @@ void RingChannel::send_unsent() {
     if (entry == nullptr) break;
     const Transfer& transfer = transfers_[index];
     const Request& first = transfer.pages[0].request;
-    if (first.operation == Operation::read)
+    if (first.operation == Operation::read && transfer.count == 1)
+      io_uring_prep_read(entry, store_.fd(), transfer.vectors[0].iov_base, kPageSize,
+                         FileStore::offset_of(first.page));
+    else if (first.operation == Operation::read)
       io_uring_prep_readv(entry, store_.fd(), transfer.vectors.data(), transfer.count,
                           FileStore::offset_of(first.page));
     else
@@ -230,15 +233,8 @@ void RingChannel::complete(const Page& page, int error) {
 }
 
 int RingChannel::poll(std::span<Completion> completions) {
-  // The signal is taken before the completions are: one that comes between is seen by the next sleep.
-  if (event_registered_) {
-    eventfd_t ignored;
-    eventfd_read(event_, &ignored);
-  }
   if (at_kernel_transfers_ != 0 || !unsent_.empty()) reap();
-  int count = ready_.take(completions);
-  if (event_registered_ && ready_.size() != 0) eventfd_write(event_, 1);
-  return count;
+  return ready_.take(completions);
 }
 
 void RingChannel::wait(std::uint64_t timeout_ns) {
@@ -254,12 +250,13 @@ void RingChannel::wait(std::uint64_t timeout_ns) {
   io_uring_wait_cqe_timeout(&ring_, &entry, &limit);
 }
 
+// Whoever is about to sleep asks for it, so it is put right here, and looking for completions costs no system call.
+// The signal is taken before the look: a completion that comes between is seen by the sleeper.
 int RingChannel::event_descriptor() const {
-  if (!event_registered_) {
-    event_registered_ = io_uring_register_eventfd(const_cast<io_uring*>(&ring_), event_) == 0;
-    // What completed before the registration gave no signal.
-    if (in_flight() != 0) eventfd_write(event_, 1);
-  }
+  if (!event_registered_) event_registered_ = io_uring_register_eventfd(const_cast<io_uring*>(&ring_), event_) == 0;
+  eventfd_t ignored;
+  eventfd_read(event_, &ignored);
+  if (ready_.size() != 0 || io_uring_cq_ready(&ring_) != 0) eventfd_write(event_, 1);
   return event_;
 }
 

@@ -119,8 +119,7 @@ int RealKernel::unregister_range(std::uintptr_t address, std::size_t length) {
 // follows the use. Synchronous devices always block in read(), which saves a system call a fault.
 void RealKernel::set_blocking(bool block) {
   if (blocking_ == block) return;
-  int flags = fcntl(fault_fd_, F_GETFL);
-  fcntl(fault_fd_, F_SETFL, block ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+  fcntl(fault_fd_, F_SETFL, block ? 0 : O_NONBLOCK);  // the only flag that it can have of those that this sets
   blocking_ = block;
 }
 

@@ -62,26 +62,25 @@ void FaultHandler::run() {
   note_runtime_thread();
   placement_.start();
   for (;;) {
-    int count = 0;
-    bool drain = paused_.load() != 0;
-    if (fetcher_->in_flight() == 0) {
-      if (drain) {
-        futex_wait(&paused_, 1);
-        continue;
-      }
-      count = wait_for_faults();
-      if (count <= 0) continue;
-      working_.lock();
-    } else if (!drain) {
-      wait_for_arrivals();
-      count = core_.kernel.read_faults(messages_, false);
-    } else {
-      fetcher_->wait(1'000'000'000);
-      fetcher_->progress();
+    if (paused_.load() != 0) {
+      futex_wait(&paused_, 1);
+      continue;
     }
-    // working_ is held here, and stays so while requests are in flight.
-    if (count > 0) serve_all(count);
-    if (fetcher_->in_flight() == 0) working_.unlock();
+    if (int count = wait_for_faults(); count > 0) serve_until_idle(count);
+  }
+}
+
+// Serves so many messages, and then whatever comes while something is in flight.
+void FaultHandler::serve_until_idle(int count) {
+  LockGuard guard(working_);
+  for (;;) {
+    if (count > 0) serve_all(received(count));
+    if (fetcher_->in_flight() == 0) return;
+    count = 0;
+    if (paused_.load() == 0)
+      count = wait_for_faults_or_arrivals();
+    else if (!fetcher_->progress())
+      fetcher_->wait(1'000'000'000);
   }
 }
 
@@ -116,7 +115,7 @@ std::uint64_t FaultHandler::serve_while_called() {
     in_vain = 0;
     served += static_cast<unsigned>(count);
     LockGuard guard(working_);
-    serve_all(count);
+    serve_all(received(count));
   }
   return served;
 }
@@ -126,33 +125,55 @@ std::span<FaultMessage> FaultHandler::room_for_messages() {
   return std::span(messages_).first(place_.attendance.alone() ? messages_.size() : 1);
 }
 
-void FaultHandler::serve_all(int count) {
+void FaultHandler::serve_all(std::span<const FaultMessage> messages) {
   std::uint64_t started = now_ns();
-  for (int i = 0; i < count; ++i) serve(messages_[static_cast<std::size_t>(i)]);
-  spin_.start(started);
-  stat_page()->fault_latency.add((now_ns() - started) / static_cast<unsigned>(count));
+  fetcher_->hold_requests();
+  for (const FaultMessage& message : messages) serve(message);
+  fetcher_->send_requests();
+  std::uint64_t done = now_ns();
+  spin_.start(done);
+  stat_page()->fault_latency.add((done - started) / messages.size());
 }
 
-// Nothing is in flight. A device that never has anything in flight is served with one system call a fault; poll(),
-// which the others need, does not work on a descriptor that blocks, and changing it costs two.
+// Nothing is in flight. One system call a fault, unless requests have lately been slept for: that takes poll(), which
+// does not work on a descriptor that blocks, and changing it costs a call as well.
 int FaultHandler::wait_for_faults() {
-  bool synchronous = fetcher_->event_descriptor() < 0;
-  if (synchronous) return core_.kernel.read_faults(room_for_messages(), true);
+  bool may_block = core_.kernel.features().look_for_faults && waits_since_poll_ >= kWaitsBeforeBlocking;
+  if (core_.device->info().synchronous || may_block) return core_.kernel.read_faults(room_for_messages(), true);
+  ++waits_since_poll_;
   if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;
   pollfd wait{core_.kernel.fault_descriptor(), POLLIN, 0};
   ::poll(&wait, 1, 100);
   return core_.kernel.read_faults(messages_, false);
 }
 
-// Something is in flight.
-void FaultHandler::wait_for_arrivals() {
-  if (fetcher_->progress()) {
+// Something is in flight. A look for faults after each fetch: disks report pages together, the threads that wait for
+// them would all fault together again, and the disk would stand still while their pages are mapped
+// (docs/adr/0024-one-fetch-then-a-look.md).
+int FaultHandler::wait_for_faults_or_arrivals() {
+  if (fetcher_->progress(1)) {
     spin_.answered();
-    return;
+    if (fetcher_->in_flight() == 0) return 0;
+    spin_.start(now_ns());
+    return look_for_faults();
   }
-  if (spin_.spin(now_ns())) return;
+  if (!spin_.spin(now_ns())) return sleep_until_fault_or_arrival();
+  int count = look_for_faults();
+  if (count > 0) spin_.answered();
+  return count;
+}
+
+int FaultHandler::look_for_faults() {
+  return core_.kernel.features().look_for_faults ? core_.kernel.look_for_faults(messages_)
+                                                 : core_.kernel.read_faults(messages_, false);
+}
+
+int FaultHandler::sleep_until_fault_or_arrival() {
+  waits_since_poll_ = 0;
+  if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;  // poll() works from here on
   pollfd waits[2] = {{core_.kernel.fault_descriptor(), POLLIN, 0}, {fetcher_->event_descriptor(), POLLIN, 0}};
   ::poll(waits, 2, 100);
+  return core_.kernel.read_faults(messages_, false);
 }
 
 void FaultHandler::serve(const FaultMessage& message) {
@@ -418,6 +439,7 @@ PageRun FaultHandler::lock_around(PageIndex page, PageRun wanted, PageState stat
 // Direct reclaim, the last resort: the background fell behind.
 void FaultHandler::make_room(std::uint32_t pages) {
   if (core_.budget.has_room(pages)) return;
+  fetcher_->send_requests();  // others need not wait for this one's room
   count(Counter::reclaim_direct_faults);
   while (!core_.budget.has_room(pages)) {
     std::size_t freed = direct_.reclaim(std::max<std::size_t>(pages, 32));

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "paging/core.hpp"
 #include "paging/evictor.hpp"
@@ -30,8 +31,10 @@ class FaultHandler {
   void run();
   // The same for a spare handler: serves while it is called to a thread (attendance.hpp).
   void run_spare();
-  // Serves one message; run() calls it, and tests of the page machine do.
+  // Serves one message, or several (at least one) whose pages are asked for together; run() calls these, and tests of
+  // the page machine do.
   void serve(const FaultMessage& message);
+  void serve_all(std::span<const FaultMessage> messages);
   bool progress() { return fetcher_->progress(); }
   HandlerPlacement& placement() { return placement_; }
   std::uint32_t in_flight() const { return fetcher_->in_flight(); }
@@ -55,6 +58,8 @@ class FaultHandler {
   // A thread that computes for long is left alone after so many looks in vain, about 1 ms.
   static constexpr unsigned kLooksInVain = 4096;
 
+  static constexpr unsigned kWaitsBeforeBlocking = 16;
+
   FaultHandler(Core& core, const HandlerPlace& place, Settler& settler, Evictor& direct, FaultHandler* first)
       : core_(core),
         place_(place),
@@ -68,10 +73,15 @@ class FaultHandler {
   void serve_page(const FaultMessage& message);
   void observe(const FaultMessage& message, FaultKind kind);
   std::span<FaultMessage> room_for_messages();
+  std::span<const FaultMessage> received(int count) const {
+    return std::span(messages_).first(static_cast<std::size_t>(count));
+  }
   std::uint64_t serve_while_called();
-  void serve_all(int count);
+  void serve_until_idle(int count);
   int wait_for_faults();
-  void wait_for_arrivals();
+  int wait_for_faults_or_arrivals();
+  int look_for_faults();
+  int sleep_until_fault_or_arrival();
   void serve_resident(PageIndex page, PageWord word, const FaultMessage& message);
   void serve_untouched(PageIndex page, const FaultMessage& message);
   void serve_parked(PageIndex page, PageWord word, bool write);
@@ -99,6 +109,7 @@ class FaultHandler {
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;
   SpinBudget spin_;
+  unsigned waits_since_poll_ = 0;  // waits for faults since the last one for requests as well
 };
 
 }  // namespace hinterland

@@ -40,11 +40,13 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
       run = {demanded, 1};
     }
     transfer = prepare(run, demanded, write);
-    if (transfer == nullptr && !progress()) wait(1'000'000'000);
+    if (transfer != nullptr) break;
+    send_held();
+    if (!progress()) wait(1'000'000'000);
   }
   transfer->priority = priority;
-  submit(*transfer);
-  progress();
+  ask_for(*transfer);
+  if (!holds_) progress();
 }
 
 bool Fetcher::start_ahead(PageRun run) {
@@ -54,7 +56,7 @@ bool Fetcher::start_ahead(PageRun run) {
     return false;
   }
   transfer->ahead = true;
-  submit(*transfer);
+  ask_for(*transfer);
   return true;
 }
 
@@ -165,41 +167,62 @@ void Fetcher::unlock_rest(PageRun run) {
   }
 }
 
-void Fetcher::submit(Transfer& transfer) {
-  std::array<far::Request, kRunMax> requests;
+void Fetcher::ask_for(Transfer& transfer) {
+  if (held_count_ + transfer.run.count > held_.size()) send_held();
   auto index = static_cast<std::uint64_t>(&transfer - transfers_.data());
+  std::span requests(held_.data() + held_count_, transfer.run.count);
   for (std::uint32_t i = 0; i < transfer.run.count; ++i)
     requests[i] = {far::Operation::read, core_.pages[transfer.run.first + i].load().far_page(), place_of(transfer, i),
                    index << 32 | i};
   // The page that a thread waits for goes first.
   std::swap(requests[0], requests[transfer.demanded.value - transfer.run.first.value]);
-  for (std::uint32_t sent = 0; sent < transfer.run.count;) {
-    int accepted = channel_->submit(std::span(requests.data() + sent, transfer.run.count - sent));
+  held_count_ += transfer.run.count;
+  if (!holds_) send_held();
+}
+
+void Fetcher::send_requests() {
+  holds_ = false;
+  send_held();
+}
+
+void Fetcher::send_held() {
+  for (std::uint32_t sent = 0; sent < held_count_;) {
+    int accepted = channel_->submit(std::span(held_.data() + sent, held_count_ - sent));
     if (accepted < 0) {
-      for (; sent < transfer.run.count; ++sent) complete({requests[sent].tag, -accepted});
-      return;
+      for (; sent < held_count_; ++sent) complete({held_[sent].tag, -accepted});
+      break;
     }
     sent += static_cast<std::uint32_t>(accepted);
     if (accepted == 0 && !progress()) wait(1'000'000'000);
   }
+  held_count_ = 0;
 }
 
-bool Fetcher::progress() {
-  std::array<far::Completion, 64> done;
-  bool any = false;
-  for (;;) {
-    int n = channel_->poll(done);
-    for (int i = 0; i < n; ++i) complete(done[static_cast<std::size_t>(i)]);
-    any |= n > 0;
-    if (n < static_cast<int>(done.size())) break;
+bool Fetcher::progress(unsigned most) {
+  bool any = false, partly = false, all_gathered = false;
+  for (unsigned fetched = 0; fetched < most; any = true) {
+    if (done_next_ == done_count_) {
+      if (all_gathered || !gather()) break;
+      all_gathered = done_count_ < done_.size();
+    }
+    bool last = complete(done_[done_next_++]);
+    fetched += last;
+    partly |= !last;
   }
-  if (any)
+  if (partly)
     for (Transfer& transfer : transfers_)
       if (transfer.active && transfer.arrived.any()) map_arrived(transfer);
   return any;
 }
 
-void Fetcher::complete(const far::Completion& completion) {
+bool Fetcher::gather() {
+  done_next_ = 0;
+  done_count_ = static_cast<std::size_t>(channel_->poll(done_));
+  return done_count_ != 0;
+}
+
+// True when it was the last one of its fetch.
+bool Fetcher::complete(const far::Completion& completion) {
   Transfer& transfer = transfers_[completion.tag >> 32];
   auto offset = static_cast<std::uint32_t>(completion.tag);
   --transfer.left;
@@ -216,7 +239,9 @@ void Fetcher::complete(const far::Completion& completion) {
     transfer.done.set(offset);
     if (transfer.frames.count != 0) core_.drop({transfer.frames.first + offset, 1});
   }
-  if (transfer.left == 0) map_arrived(transfer);
+  if (transfer.left != 0) return false;
+  map_arrived(transfer);
+  return true;
 }
 
 // Maps what has come, in stretches of equal protection. Neighbours of the page that is waited for are held back

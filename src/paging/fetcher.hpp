@@ -22,6 +22,7 @@ namespace hinterland {
 class Fetcher {
  public:
   static constexpr std::uint32_t kRunMax = 64;
+  static constexpr std::uint32_t kTransfers = 64;  // fetches at a time
 
   // Whether somebody waits in a fault, or only announced what he will want. Then a page that cannot be had is not
   // given up: the fault, if it comes, will do that.
@@ -41,8 +42,15 @@ class Fetcher {
   // Whether the page is the first of a run that is on its way ahead.
   bool is_marker(PageIndex page) const;
 
-  // Gathers completions and maps what has come. Never blocks. True when something came.
-  bool progress();
+  // Between these, requests are collected: those of several fetches go to the device together, which costs little
+  // more than those of one. Whatever waits for completions meanwhile sends them first. A device that answers at once
+  // is asked at once all the same.
+  void hold_requests() { holds_ = !core_.device->info().synchronous; }
+  void send_requests();
+
+  // Gathers completions and maps what has come, until `most` fetches are complete or nothing is left. Never blocks.
+  // True when something came; only after a false is it time for wait() or the descriptor.
+  bool progress(unsigned most = kTransfers);
   void wait(std::uint64_t timeout_ns) { channel_->wait(timeout_ns); }
   std::uint32_t in_flight() const { return transfers_in_flight_; }
   // Whether a page of these is in flight.
@@ -64,7 +72,6 @@ class Fetcher {
     std::bitset<kRunMax> done;     // arrived and mapped, or failed
     std::bitset<kRunMax> arrived;  // arrived, not mapped yet
   };
-  static constexpr std::uint32_t kTransfers = 64;
   static constexpr std::uint32_t kBuffers = 512;  // 2 MiB of local memory at most, and only if it is used
 
   // A page that was read ahead and not mapped. Good as long as its word says "fetched" and names the same far page.
@@ -88,8 +95,10 @@ class Fetcher {
   void keep_first(Transfer& transfer);
   bool map_kept(PageIndex page, bool write, std::uint8_t priority);
   std::byte* kept_bytes(std::uint32_t entry) const { return buffers_ + bytes_of_pages(kBuffers + entry); }
-  void submit(Transfer& transfer);
-  void complete(const far::Completion& completion);
+  void ask_for(Transfer& transfer);
+  void send_held();
+  bool gather();
+  bool complete(const far::Completion& completion);
   void map_arrived(Transfer& transfer);
   void map_part(const Transfer& transfer, std::uint32_t offset, std::uint32_t count, bool protect, hl_arrival why);
   void map_run(PageIndex first, std::uint32_t count, const void* bytes, bool protect, hl_arrival why,
@@ -110,6 +119,11 @@ class Fetcher {
   std::uint32_t next_buffer_ = 0;
   std::array<Transfer, kTransfers> transfers_;
   std::uint32_t transfers_in_flight_ = 0;
+  std::array<far::Completion, 64> done_;  // gathered; of these the first done_next_ are dealt with
+  std::size_t done_next_ = 0, done_count_ = 0;
+  bool holds_ = false;
+  std::uint32_t held_count_ = 0;
+  std::array<far::Request, 2 * kRunMax> held_;  // requests that are to be sent
   std::uint32_t recheck_ = 0;
 };
 

@@ -404,6 +404,64 @@ INSTANTIATE_TEST_SUITE_P(Each, RunsThatAreMovedIn, ::testing::Bool(),
                          [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
 
 // A stream over a device that takes its time: the next window is asked for ahead, its first page kept.
+// More than the device takes at a time (24 pages), and more than is collected (128).
+class FaultsThatAreServedTogether : public ::testing::Test {
+ protected:
+  FaultsThatAreServedTogether() {
+    options.direct = false;
+    options.device_failures = true;
+    options.budget_pages = 200;
+    machine.emplace(options, 1);
+    machine->map(0, kPages, kReadWrite);
+    for (std::uint32_t page = 0; page < kPages; ++page) machine->write(page);
+    for (int i = 0; i < 20; ++i) machine->evict(kPages);
+    for (std::uint32_t i = 0; i < 150; ++i) scattered.push_back(i * 37 % kPages);
+  }
+  static constexpr std::uint32_t kPages = 400;
+  MachineOptions options = fifo_options();
+  std::optional<PageMachine> machine;
+  std::vector<std::uint32_t> scattered;
+};
+
+TEST_F(FaultsThatAreServedTogether, AllGetTheirPages) {
+  std::uint64_t before = counted(Counter::faults_read);
+  machine->read_together(scattered);
+  EXPECT_GE(counted(Counter::faults_read) - before, 140u);
+  EXPECT_EQ(machine->lost_pages_seen(), 0u);
+  EXPECT_EQ(machine->failure(), "");
+  EXPECT_EQ(machine->check_invariants(0), "");
+}
+
+TEST_F(FaultsThatAreServedTogether, ADeviceThatFailsSomeLosesNoOthers) {
+  machine->device()->faults.reads = 0.3;
+  machine->read_together(scattered);
+  machine->device()->faults.reads = 0;
+  EXPECT_GT(machine->lost_pages_seen(), 10u);
+  EXPECT_LT(machine->lost_pages_seen(), 100u);
+  for (std::uint32_t page = 0; page < kPages; ++page) machine->read(page);
+  EXPECT_EQ(machine->failure(), "");
+  EXPECT_EQ(machine->check_invariants(0), "");
+}
+
+// Who serves over such a device does not look for arrivals afterwards.
+TEST(PageMachineCase, ADeviceThatAnswersAtOnceHasNothingInFlightAfterAMessage) {
+  MachineOptions options = fifo_options();
+  options.far_url = "zmem:";
+  PageMachine machine(options, 1);
+  machine.map(0, 8, kReadWrite);
+  for (std::uint32_t page = 0; page < 8; ++page) machine.write(page);
+  for (int i = 0; i < 4; ++i) machine.evict(8);
+  for (std::uint32_t page = 0; page < 8; ++page) {
+    FakeKernel::Outcome outcome = machine.kernel().access(machine.address_of(page), false);
+    if (outcome.result != FakeKernel::Access::fault) continue;
+    machine.parts().handlers.first().serve_all({&outcome.message, 1});
+    EXPECT_EQ(machine.parts().handlers.first().in_flight(), 0u) << page;
+    machine.read(page);
+  }
+  EXPECT_EQ(machine.failure(), "");
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
 class ReadAheadMarker : public ::testing::Test {
  protected:
   ReadAheadMarker() {

@@ -28,6 +28,7 @@ constexpr unsigned kAllowed[] = {
     SYS_close,
     SYS_setsockopt,
     SYS_getsockopt,
+    SYS_getcpu,
     SYS_getsockname,
     SYS_getpeername,
     SYS_read,

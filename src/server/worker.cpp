@@ -67,8 +67,9 @@ void Worker::run() {
       } else if (what == &listener_) {
         accept_all(now);
       } else {
-        drive(static_cast<Member*>(what));
-        spin_until = now + kSpinNs;
+        auto* member = static_cast<Member*>(what);
+        drive(member);
+        spin_until = may_spin(*member) ? now + kSpinNs : 0;
       }
     }
     if (listener_ >= 0) tick(now);
@@ -173,6 +174,13 @@ void Worker::drive(Member* member) {
     event.data.ptr = member;
     ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor(), &event);
   }
+}
+
+// Who asked may share this CPU, and then cannot go on while it is spun on: a fault handler that makes way waits until
+// nobody else wants to run (docs/adr/0024-one-fetch-then-a-look.md).
+bool Worker::may_spin(const Member& member) {
+  if (member.connection == nullptr) return true;
+  return !member.connection->peer().is_loopback() || !far::was_received_here(member.connection->descriptor());
 }
 
 // A newcomer that has joined its session moves to the worker whose turn it is.

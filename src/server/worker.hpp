@@ -46,6 +46,7 @@ class Worker {
   void take_handed_over();
   bool watch(Member* member);
   void drive(Member* member);
+  static bool may_spin(const Member& member);
   void settle(Member* member);
   void close(Member* member);
   void count(Member* member, bool newcomer, bool waiting);

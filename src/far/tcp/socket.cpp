@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -106,6 +107,12 @@ void set_stream_options(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
+}
+
+bool was_received_here(int fd) {
+  int cpu = -1;
+  socklen_t length = sizeof cpu;
+  return getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &length) == 0 && cpu >= 0 && cpu == sched_getcpu();
 }
 
 int move_high(int fd, int wanted) {

@@ -33,6 +33,10 @@ int connect_error(int fd);  // 0 or -errno of a started connection
 // TCP_NODELAY, and keep-alive so that a peer whose machine vanished is noticed within about a minute.
 void set_stream_options(int fd);
 
+// Whether the CPU on which the caller runs is the one that took in what the socket received last. Over loopback that
+// is the CPU that the peer sent it from.
+bool was_received_here(int fd);
+
 // Moves a descriptor out of the way of programs that expect low numbers or close ranges: to `wanted` when it is
 // not -1 (what is there is replaced), else to the first free number from 1000 up, or leaves it where limits are low.
 int move_high(int fd, int wanted = -1);

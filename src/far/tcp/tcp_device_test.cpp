@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -214,14 +215,19 @@ TEST(TcpDeviceOpen, SaysWhyItCannot) {
   EXPECT_NE(std::string(no_key.error().what()).find("/nonexistent/key"), std::string::npos);
 }
 
+Endpoint listening(int* listener) {
+  Endpoint endpoint = resolve("127.0.0.1", 0, true)->front();
+  *listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  ::bind(*listener, reinterpret_cast<sockaddr*>(&endpoint.address), endpoint.length);
+  ::listen(*listener, 4);
+  ::getsockname(*listener, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length);
+  return endpoint;
+}
+
 // What answers there accepts, and then says `greeting`, or nothing.
 std::string complaint_about(const std::string& greeting) {
-  auto endpoints = resolve("127.0.0.1", 0, true);
-  Endpoint& endpoint = endpoints->front();
-  int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-  ::bind(listener, reinterpret_cast<sockaddr*>(&endpoint.address), endpoint.length);
-  ::listen(listener, 4);
-  ::getsockname(listener, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length);
+  int listener = -1;
+  Endpoint endpoint = listening(&listener);
   std::thread other([&] {
     int fd = ::accept(listener, nullptr, nullptr);
     if (::send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) ADD_FAILURE();
@@ -239,6 +245,38 @@ std::string complaint_about(const std::string& greeting) {
 TEST(TcpDeviceOpen, TellsStrangersAndTheSilent) {
   EXPECT_NE(complaint_about("SSH-2.0-OpenSSH_9.2\r\n").find("is not a hinterland server"), std::string::npos);
   EXPECT_NE(complaint_about("").find("does not answer"), std::string::npos);
+}
+
+void run_on(int cpu) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(static_cast<unsigned>(cpu), &cpus);
+  ASSERT_EQ(sched_setaffinity(0, sizeof cpus, &cpus), 0);
+}
+
+// What the server decides by whether it may look for the next request without sleeping.
+TEST(TcpSocket, KnowsWhetherThePeerSendsFromThisCpu) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE && cpus.size() < 2; ++cpu)
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) cpus.push_back(cpu);
+  if (cpus.size() < 2) GTEST_SKIP() << "one CPU";
+  int listener = -1;
+  Endpoint endpoint = listening(&listener);
+  int client = start_connect(endpoint), server = ::accept(listener, nullptr, nullptr);
+  for (int sender : cpus) {
+    run_on(sender);
+    ASSERT_EQ(::send(client, "x", 1, MSG_NOSIGNAL), 1);
+    char byte = 0;
+    ASSERT_EQ(::recv(server, &byte, 1, 0), 1);
+    for (int receiver : cpus) {
+      run_on(receiver);
+      EXPECT_EQ(was_received_here(server), sender == receiver) << sender << " to " << receiver;
+    }
+  }
+  sched_setaffinity(0, sizeof allowed, &allowed);
+  for (int fd : {client, server, listener}) ::close(fd);
 }
 
 }  // namespace

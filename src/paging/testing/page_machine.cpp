@@ -125,6 +125,21 @@ void PageMachine::read(std::uint32_t page) {
   if (seen != shadows_[page].bytes) fail("the program read bytes that it had not written", page);
 }
 
+void PageMachine::read_together(std::span<const std::uint32_t> pages) {
+  std::vector<FaultMessage> messages;
+  for (std::uint32_t page : pages) {
+    FakeKernel::Outcome outcome = kernel_.access(address_of(page), false);
+    if (outcome.result == FakeKernel::Access::fault) messages.push_back(outcome.message);
+  }
+  if (!messages.empty()) parts_->handlers.first().serve_all(messages);
+  drain();
+  gather();
+  for (std::uint32_t page : pages) {
+    if (kernel_.look(address_of(page)).waiting) fail("a fault was served and nobody woke", page);
+    read(page);
+  }
+}
+
 void PageMachine::write(std::uint32_t page, bool zeros) {
   if (!touch(page, true)) return;
   Shadow& shadow = shadows_[page];

@@ -68,6 +68,8 @@ class PageMachine {
   // Brings the page; false when it is lost. Every fault must end in a wake-up.
   bool touch(std::uint32_t page, bool write);
   void serve(const FaultMessage& message);
+  // Threads fault on these pages at the same time, and their messages are read together. Then it reads each page.
+  void read_together(std::span<const std::uint32_t> pages);
   // Takes what is mapped and what it holds now for right: after others than this machine's program were at work.
   void adopt_all();
   std::size_t reclaim(std::size_t pages);
@@ -104,6 +106,7 @@ class PageMachine {
 
   // Kinds of steps.
   void step_access();
+  void step_crowd();
   void step_hint();
   void step_stream();
   void step_evict();

@@ -27,6 +27,7 @@ void PageMachine::random_step() {
       Kind{400, "access", &PageMachine::step_access},
       Kind{40, "stream", &PageMachine::step_stream},
       Kind{60, "hint", &PageMachine::step_hint},
+      Kind{40, "crowd", &PageMachine::step_crowd},
       Kind{120, "evict", &PageMachine::step_evict},
       Kind{12, "mappings", &PageMachine::step_mappings},
       Kind{25, "protect", &PageMachine::step_protect},
@@ -60,6 +61,15 @@ void PageMachine::step_access() {
   } else if (accessible(page, PROT_READ | PROT_WRITE)) {
     write(page, kind == 7);
   }
+}
+
+// Sometimes two threads want the same page.
+void PageMachine::step_crowd() {
+  std::vector<std::uint32_t> pages;
+  for (std::uint32_t left = 1 + below(24); left > 0; --left)
+    if (std::uint32_t page = any_page(); accessible(page, PROT_READ)) pages.push_back(page);
+  if (!pages.empty() && random_() % 4 == 0) pages.push_back(pages.front());
+  read_together(pages);
 }
 
 void PageMachine::step_stream() {
