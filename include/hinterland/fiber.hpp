@@ -157,9 +157,9 @@ HL_FIBER_API const char* name() noexcept;  // "" where it has none, and in an or
 HL_FIBER_API std::uint64_t id() noexcept;  // counted from 1 in each run(); 0: this is an ordinary thread
 }  // namespace this_fiber
 
-// While one of these lives in a fiber, its accesses to far memory without a hint park it as hints do, where faults are
-// served by signal (--fault signal) over a device that takes its time; elsewhere this does nothing. By making one, the
-// program declares that inside
+// While one of these lives in a fiber, its accesses to far memory without a hint park it as hints do, where faults
+// are served by signal (--fault signal) over a device that takes its time; elsewhere this does nothing. By making
+// one, the program declares that inside
 // - its own code, where it touches memory that may be far, is in the midst of nothing that belongs to the thread: it
 //   holds no std::mutex, is in no signal handler, and uses no thread_local, for the fiber may go on in another thread
 //   then, and compilers keep such addresses;
