@@ -74,15 +74,15 @@ def all_runs():
     return [run for name in names for run in _runs_of(name)]
 
 
-def choose(names, apps):
-    """The runs of these names (a run's, or an application's for all of its runs); none: all that can be had. apps: the
-    folder of the built programs."""
+def choose(names, apps, exactly=False):
+    """The runs of these names (a run's, or, unless exactly, an application's for all of its runs); none: all that can be
+    had. apps: the folder of the built programs."""
     known = all_runs()
     for name in names:
-        if not any(name in (run.name, run.app) for run in known):
+        if not any(name in ((run.name,) if exactly else (run.name, run.app)) for run in known):
             raise Unknown(f"there is no application or run '{name}'; there are: {', '.join(run.name for run in known)}")
     if names:
-        return [run for run in known if run.name in names or run.app in names]
+        return [run for run in known if run.name in names or (run.app in names and not exactly)]
     return [run for run in known if not missing(run, apps)]
 
 

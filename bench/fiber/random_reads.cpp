@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Work {
   unsigned fibers = 64;
   bool threads = false;
   bool blocking = false;
+  bool hints = true;
+  bool faults_park = false;
 };
 
 std::uint64_t read_at_random(const std::uint64_t* table, const Work& work, std::uint64_t seed, std::size_t reads) {
@@ -34,7 +37,7 @@ std::uint64_t read_at_random(const std::uint64_t* table, const Work& work, std::
   for (std::size_t i = 0; i < reads; ++i) {
     random = random * 6364136223846793005u + 1442695040888963407u;
     const std::uint64_t* page = table + (random >> 33) % pages * kPageWords;
-    hl::read(page);
+    if (work.hints) hl::read(page);
     for (std::size_t word = 0; word < kPageWords; word += 8) sum += page[word];
   }
   return sum;
@@ -51,6 +54,9 @@ int main(int argc, char** argv) {
   app.add_option("--fibers", work.fibers, "that read")->check(CLI::Range(1, 1 << 20));
   app.add_flag("--threads", work.threads, "no fibers: each thread blocks in its hints");
   app.add_flag("--blocking", work.blocking, "hints of fibers block their thread instead of parking the fiber");
+  app.add_flag("!--no-hints", work.hints, "by faults");
+  app.add_flag("--faults-park", work.faults_park,
+               "fibers declare that faults may park them (hinterland run --fault signal)");
   CLI11_PARSE(app, argc, argv);
   std::size_t words = (work.size_mib << 20) / 8;
   std::unique_ptr<std::uint64_t[], decltype(&std::free)> table(  // in whole pages: a hint is about one
@@ -60,7 +66,11 @@ int main(int argc, char** argv) {
 
   std::atomic<std::uint64_t> sum{0};
   unsigned readers = work.threads ? work.workers : work.fibers;
-  auto body = [&](unsigned i) { sum += read_at_random(table.get(), work, i, work.reads / readers); };
+  auto body = [&](unsigned i) {
+    std::optional<hl::fibers::faults_may_park> declared;
+    if (work.faults_park) declared.emplace();
+    sum += read_at_random(table.get(), work, i, work.reads / readers);
+  };
   auto begin = std::chrono::steady_clock::now();
   if (work.threads) {
     std::vector<std::thread> threads;
@@ -80,6 +90,8 @@ int main(int argc, char** argv) {
                                   {"workers", work.workers},
                                   {"fibers", work.threads ? 0 : work.fibers},
                                   {"hints_park", !work.threads && !work.blocking},
+                                  {"hints", work.hints},
+                                  {"faults_park", work.faults_park},
                                   {"reads", work.reads / readers * readers},
                                   {"seconds", seconds},
                                   {"reads_per_second", static_cast<double>(work.reads) / seconds},

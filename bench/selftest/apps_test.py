@@ -140,6 +140,10 @@ class Lists(unittest.TestCase):
         known = {name for name, *_ in app_tables.TARGETS}
         self.assertTrue(known <= set(names), f"targets of runs that are not there: {known - set(names)}")
 
+    def test_all_runs_of_an_application_or_one(self):
+        self.assertLess({"psort"}, {run.name for run in app_runs.choose(["psort"], "")})
+        self.assertEqual(["psort"], [run.name for run in app_runs.choose(["psort"], "", exactly=True)])
+
     def test_programs_that_others_have_to_build(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertNotIn("memcached", [run.name for run in app_runs.choose([], folder)])

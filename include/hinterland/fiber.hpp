@@ -158,15 +158,15 @@ HL_FIBER_API std::uint64_t id() noexcept;  // counted from 1 in each run(); 0: t
 }  // namespace this_fiber
 
 // While one of these lives in a fiber, its accesses to far memory without a hint park it as hints do, where faults
-// are served by signal (--fault signal); elsewhere this does nothing. By making one, the program declares that inside
-// - its own code, where it touches memory that may be far, is in the midst of nothing that belongs to the thread:
-// holds no
-//   std::mutex, is in no signal handler, and uses no thread_local, for the fiber may go on in another thread then,
-//   and compilers keep such addresses;
+// are served by signal (--fault signal) over a device that takes its time; elsewhere this does nothing. By making
+// one, the program declares that inside
+// - its own code, where it touches memory that may be far, is in the midst of nothing that belongs to the thread: it
+//   holds no std::mutex, is in no signal handler, and uses no thread_local, for the fiber may go on in another thread
+//   then, and compilers keep such addresses;
 // - it needs no AMX tiles, and does not change the thread's protection keys or signal mask.
-// Only instructions of the program or library that makes it count: a fault within libc (memcpy)
-// or within another library blocks the thread as ever. errno is kept. They nest, and end where they began: in the
-// fiber.
+// Only instructions of the program or library that makes it count, with what is linked into it statically: a fault
+// within libc (memcpy) or within another library blocks the thread as ever. errno is kept. They nest, and end where
+// they began: in the fiber.
 class HL_FIBER_API faults_may_park {
  public:
   faults_may_park() noexcept;

@@ -108,12 +108,16 @@ bool is_in_handler(const Worker& worker, const ucontext_t& context) {
   return std::memcmp(&context.uc_sigmask, &worker.signal_mask, sizeof worker.signal_mask) != 0;
 }
 
+bool is_on_stack(const Fiber& fiber, std::uintptr_t address) {
+  return address >= reinterpret_cast<std::uintptr_t>(fiber.stack.low) &&
+         address < reinterpret_cast<std::uintptr_t>(fiber.stack.top);
+}
+
 bool may_park(const Fiber& fiber, const ucontext_t& context) {
   auto code = static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
   auto stack = static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
   return code >= fiber.faults.code_low && code < fiber.faults.code_high && fiber.scheduler->hints_park() &&
-         stack < reinterpret_cast<std::uintptr_t>(fiber.stack.top) &&
-         stack >= reinterpret_cast<std::uintptr_t>(fiber.stack.low) + kRoom;
+         is_on_stack(fiber, stack) && is_on_stack(fiber, stack - kRoom);
 }
 
 }  // namespace
@@ -128,6 +132,8 @@ int park_on_fault(std::uintptr_t address, int write, void* context) {
   Worker* worker = current_worker();
   Fiber* fiber = worker != nullptr ? worker->current : nullptr;
   if (fiber == nullptr || !may_park(*fiber, interrupted) || is_in_handler(*worker, interrupted)) return 0;
+  // Without an alternate stack the kernel's frame lies right below the red zone, where the address is about to go.
+  if (is_on_stack(*fiber, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return 0;
   std::uintptr_t page = address / kPage * kPage;
   if (fiber->faults.last_page == page) {
     fiber->faults.last_page = 0;

@@ -164,7 +164,8 @@ class Pager {
   bool faults_by_signal() const;
   // In the SIGBUS handler, under InsideRuntime. The address lies in the window.
   FaultOutcome serve_fault(std::uintptr_t address, bool write, bool write_protect);
-  // The page has to come from the device, or is on its way: a guess, for who has something else to do meanwhile.
+  // The page has to come from a device that does not answer at once, or is on its way: a guess, for who has something
+  // else to do meanwhile.
   bool is_far_away(std::uintptr_t address) const;
   // For a system call that is about to read (write: or fill) these bytes: brings in what of them lies in the window,
   // and holds it until let_go_after_call(). False: some of it cannot be had, or is not mapped, which is left to the

@@ -1,7 +1,7 @@
 // Fibers that wait for pages which never come: all of them go on, and what cannot be had is lost, not wrong. Says
 // when its memory is filled and when its fibers are parked, waits for a line on standard input each time, and says
 // what became of them and of the memory. With the argument "touch" the fibers touch their pages, which ends the
-// program.
+// program; with "fault" they do so without a hint, where faults may park them.
 #include <array>
 #include <atomic>
 #include <csetjmp>
@@ -51,7 +51,7 @@ std::vector<std::size_t> far_pages() {
   return pages;
 }
 
-void park(bool cold, bool touch) {
+void park(bool cold, bool touch, bool fault) {
   std::atomic<std::size_t> begun{0}, went_on{0};
   run({.workers = 2}, [&] {
     // On both workers, so that each has its way to the device.
@@ -62,8 +62,9 @@ void park(bool cold, bool touch) {
     for (std::size_t page : pages)
       fibers.emplace_back([&, page] {
         ++begun;
-        hint(page);
-        if (touch && g_memory[page * kPage] != value_of(page)) std::_Exit(9);
+        faults_may_park declared;
+        if (!fault) hint(page);
+        if ((touch || fault) && g_memory[page * kPage] != value_of(page)) std::_Exit(9);
         ++went_on;
       });
     while (begun < pages.size()) this_fiber::yield();
@@ -93,7 +94,7 @@ int main(int count, char** words) {
   if (&hl_runtime == nullptr) return 2;
   g_memory = static_cast<unsigned char*>(std::aligned_alloc(kPage, kPages * kPage));
   fill();
-  park(std::strcmp(how, "cold") == 0, std::strcmp(how, "touch") == 0);
+  park(std::strcmp(how, "cold") == 0, std::strcmp(how, "touch") == 0, std::strcmp(how, "fault") == 0);
   std::signal(SIGBUS, [](int) { siglongjmp(g_out, 1); });
   look();
 }

@@ -18,12 +18,12 @@ FIBERS = 96
 class Program:
     """The program under far memory, filled."""
 
-    def __init__(self, test, url, *words):
+    def __init__(self, test, url, *words, options=()):
         self._errors = tempfile.TemporaryFile()
         test.addCleanup(self._errors.close)
         self.process = subprocess.Popen(
-            [HINTERLAND, "run", "--local", "4M", "--takeover", "start", "--far", url, "--timeout", "1s", "--", FAILING,
-             *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True)
+            [HINTERLAND, "run", "--local", "4M", "--takeover", "start", "--far", url, "--timeout", "1s", *options, "--",
+             FAILING, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         test.addCleanup(self._end)
         test.assertEqual(self.process.stdout.readline(), "filled\n", self.errors())
 
@@ -128,6 +128,13 @@ class Failing(unittest.TestCase):
         program.go_on()  # the first that is given up ends it, maybe before the last is parked
         self.assertEqual(program.process.returncode, -signal.SIGBUS, program.errors())
         self.expect_one_message(program)
+
+    def test_pages_that_faults_have_parked_for_are_lost(self):
+        """By signal; the fibers leave in the midst of an access, and meet the loss there."""
+        program = Program(self, "sim:latency=20ms,fail_reads=1,inner=mem:", "fault", options=("--fault", "signal"))
+        program.go_on()
+        self.assertEqual(program.process.returncode, -signal.SIGBUS, program.errors())
+        self.assertRegex(program.messages()[0], "cannot be had from sim:.*SIGBUS")
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ READ_AHEADS = (0, 1, 2, 4, 8, 16, 32, 64)
 def _overhead_bars(axes, apps, overheads, names):
     rows = [(name, apps_of) for name in names for apps_of in (overheads, apps) if apps_of.seconds(name, "native")]
     rows = list(dict(reversed(rows)).items())[::-1]
-    height = 0.26
+    height, shown = 0.26, []
     for position, (name, where) in enumerate(rows):
         native = where.seconds(name, "native")["median"]
         for number, kind in enumerate(("far", "far-hinted", "swap")):
@@ -180,14 +180,18 @@ def _overhead_bars(axes, apps, overheads, names):
                           hatch=("//", "", "..")[number], edgecolor="white", linewidth=0,
                           xerr=[[seen["median"] - seen["min"]], [seen["max"] - seen["median"]]],
                           error_kw={"linewidth": 0.7, "capsize": 2})
-                axes.annotate(f"{seen['median']:.2f}", (seen["max"], at), xytext=(3, 0), textcoords="offset points",
-                              va="center", fontsize=7)
+                shown.append((seen["median"], seen["max"], at))
     if not rows:
         raise Nothing("nothing was measured with all memory local")
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
-    axes.set_ylim(len(rows) - 0.4, -0.6 - 0.22 * len(rows))  # the legend stands above
-    axes.set_xlim(0, max(1.5, 1.15 * axes.get_xlim()[1]))
+    axes.set_ylim(len(rows) - 0.4, -0.6 - min(0.9, 0.25 * len(rows)))  # the legend stands above
+    # One disturbed run must not squeeze all others: its error bar ends at the edge.
+    right = max(1.5, 1.35 * max(median for median, *_ in shown))
+    axes.set_xlim(0, right)
+    for median, most, at in shown:
+        axes.annotate(f"{median:.2f}", (min(most, right * 0.93), at), xytext=(3, 0), textcoords="offset points",
+                      va="center", fontsize=7)
     axes.set_xlabel("time of the native run, all memory local")
     return rows
 
