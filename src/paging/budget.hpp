@@ -29,6 +29,8 @@ class Budget {
     set_limit(bytes_of_pages(static_cast<std::size_t>(limit())));
   }
   void park_nothing() { parks_ = false; }
+  // Before any other thread is there: frames hold pages no longer than it takes to write them, and a run to be moved.
+  void park_few() { park_share_ = 64; }
   std::int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   std::int64_t local() const { return local_.load(std::memory_order_relaxed); }
   std::int64_t free() const { return limit() - local(); }
@@ -45,7 +47,7 @@ class Budget {
   std::int64_t pages_until_stop() const { return stop_.load(std::memory_order_relaxed) - free(); }
   // Frames kept as a second chance.
   std::uint32_t park_target() const {
-    return parks_ ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / 16, 32, 16384)) : 0;
+    return parks_ ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / park_share_, 32, 16384)) : 0;
   }
 
   // The reclaimer sleeps here.
@@ -70,6 +72,7 @@ class Budget {
   std::atomic<std::int64_t> start_{0};
   std::atomic<std::int64_t> stop_{0};
   bool keeps_in_hand_ = true, parks_ = true;
+  std::int64_t park_share_ = 16;  // one page in so many
   std::atomic<std::uint32_t> wake_word_{0};
   std::atomic<bool> asleep_{false};
 };

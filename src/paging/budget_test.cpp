@@ -45,6 +45,16 @@ TEST(BudgetTest, WatermarksFollowTheLimitWithinBounds) {
   }
 }
 
+TEST(BudgetTest, FewFramesAreKeptWhereThatSavesNoFetch) {
+  Budget budget;
+  budget.set_limit(bytes_of_pages(6400));
+  EXPECT_EQ(budget.park_target(), 400u);
+  budget.park_few();
+  EXPECT_EQ(budget.park_target(), 100u);
+  budget.park_nothing();
+  EXPECT_EQ(budget.park_target(), 0u);
+}
+
 TEST(BudgetTest, TheReclaimerSleepsUntilItIsWoken) {
   Budget budget;
   budget.set_limit(1000 * kPageSize);

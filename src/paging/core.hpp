@@ -29,6 +29,9 @@ class SecondChance {
  public:
   bool enabled = false;
   bool adapts = true;  // else clean pages always get a frame, whatever becomes of them
+  // Else the device answers at once: what comes out of a frame costs what comes from there, and getting it into the
+  // frame comes on top. That the page is in use its policy learns from the fault (ADR 0025).
+  bool saves_a_fetch = true;
   void note_parked() {
     if (parked_.fetch_add(1, std::memory_order_relaxed) < 4096) return;
     parked_.store(2048, std::memory_order_relaxed);
@@ -37,7 +40,8 @@ class SecondChance {
   void note_hit() { hits_.fetch_add(1, std::memory_order_relaxed); }
   // One in eight: a hit saves a fetch (3 us from RAM, tens from a network), a frame costs about 0.8 us (FACTS.md 2).
   bool pays() const {
-    return !adapts || hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;
+    if (!adapts) return true;
+    return saves_a_fetch && hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;
   }
 
  private:

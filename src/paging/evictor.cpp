@@ -174,7 +174,8 @@ bool Evictor::wants_frame(const Victim& victim) {
   if (victim.word.discardable()) return false;
   if (victim.word.dirty()) return true;
   if (!core_.second_chance.enabled || !core_.take_by_move) return false;
-  return core_.second_chance.pays() || ++park_sample_ % 16 == 0;
+  if (core_.second_chance.pays()) return true;
+  return core_.second_chance.saves_a_fetch && ++park_sample_ % 16 == 0;
 }
 
 std::size_t Evictor::drop_without_frame(Victims victims) {

@@ -75,6 +75,10 @@ Status Pager::Impl::create_parts() {
   core.observer.store(options.observer);
   core.budget.set_limit(options.budget_bytes);
   core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
+  if (core.device->info().synchronous) {
+    core.second_chance.saves_a_fetch = false;
+    core.budget.park_few();
+  }
   leave_out(options.parts);
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
   set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);

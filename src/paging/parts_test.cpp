@@ -120,6 +120,21 @@ TEST(PartsTest, FeedbackStopsSecondChancesThatDoNotPay) {
   EXPECT_GE(without.count_in(PageState::parked), 8u);
 }
 
+// Over a device that answers at once a frame is worth nothing to a clean page, however often second chances are
+// taken.
+TEST(PartsTest, CleanPagesGetNoFrameWhereThatSavesNoFetch) {
+  Machine slow(nullptr), fast(nullptr);
+  fast->core().second_chance.saves_a_fetch = false;
+  for (Machine* each : {&slow, &fast}) {
+    each->evict_all();
+    for (int hit = 0; hit < 4096; ++hit) (*each)->core().second_chance.note_hit();
+    for (std::uint32_t page = 0; page < 16; ++page) (*each)->read(page);
+    (*each)->evict(8);
+  }
+  EXPECT_GE(slow.count_in(PageState::parked), 8u);
+  EXPECT_EQ(fast.count_in(PageState::parked), 0u);
+}
+
 TEST(PartsTest, FeedbackTellsTheHandlerToTakeScatteredPages) {
   Machine with(nullptr), without(&Parts::feedback);
   for (Machine* each : {&with, &without})

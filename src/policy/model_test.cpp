@@ -65,7 +65,7 @@ class AgedModel : public Model {
     bool came_back = why == HL_ARRIVAL_REFAULT || why == HL_ARRIVAL_RETURNED;
     if (priorities_ && (!came_back || priority != 0)) level_of_[page] = priority;
     Level& level = levels_[level_of_[page]];
-    (why == HL_ARRIVAL_REFAULT ? level.proven : level.fresh).push_back(page);
+    (proves_in_use(page, why) ? level.proven : level.fresh).push_back(page);
     listed_.insert(page);
     balance(level);
   }
@@ -91,17 +91,38 @@ class AgedModel : public Model {
     Pages fresh, aged, proven;
     std::size_t size() const { return fresh.size() + aged.size() + proven.size(); }
   };
+  // departures.hpp.
+  bool proves_in_use(hl_page page, hl_arrival why) {
+    if (why == HL_ARRIVAL_RETURNED) return false;
+    Past& past = past_[page];
+    bool wanted = why == HL_ARRIVAL_FAULT || why == HL_ARRIVAL_REFAULT;
+    std::size_t away = wanted && past.left_at != 0 ? departures_ - past.left_at : SIZE_MAX;
+    if (away < listed_.size() / 4)
+      past.streak = std::min(past.streak + 1, 2);
+    else if (away >= listed_.size() / 2)
+      past.streak = 0;
+    past.rounds = (1 << past.streak) - 1;
+    return why == HL_ARRIVAL_REFAULT || away < listed_.size() / 2;
+  }
   hl_page take(Level& level, std::size_t& questions) {
-    while (!level.aged.empty() && questions != 0) {
-      --questions;
-      if (!ask(level.aged.front())) break;
-      level.proven.push_back(pop(level.aged));
+    for (;;) {
+      bool aged = !level.aged.empty();
+      Pages& from = aged ? level.aged : !level.fresh.empty() ? level.fresh : level.proven;
+      hl_page page = pop(from);
+      if (questions != 0) {
+        --questions;
+        bool stays = past_[page].rounds != 0;
+        if (stays) --past_[page].rounds;
+        if (stays || (aged && ask(page))) {
+          level.proven.push_back(page);
+          continue;
+        }
+      }
+      past_[page].left_at = ++departures_;
+      listed_.erase(page);
+      balance(level);
+      return page;
     }
-    Pages& from = !level.aged.empty() ? level.aged : !level.fresh.empty() ? level.fresh : level.proven;
-    hl_page page = pop(from);
-    listed_.erase(page);
-    balance(level);
-    return page;
   }
   void balance(Level& level) {
     for (int i = 0; i < 2 && level.aged.size() + 1 < level.fresh.size(); ++i) age(level, level.fresh);
@@ -113,7 +134,13 @@ class AgedModel : public Model {
     ask(level.aged.back());
   }
 
+  struct Past {
+    std::size_t left_at = 0;
+    int streak = 0, rounds = 0;
+  };
   bool priorities_;
+  std::map<hl_page, Past> past_;
+  std::size_t departures_ = 0;
   std::map<unsigned, Level, std::greater<>> levels_;
   std::map<hl_page, unsigned> level_of_;
   Hinted listed_;

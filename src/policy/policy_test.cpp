@@ -1,6 +1,7 @@
 // Every policy that comes with Hinterland, through the same contract that a plug-in has.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -126,6 +127,54 @@ TEST(SecondChanceTest, ProvenPagesFallBackWhenThereAreTooMany) {
   EXPECT_EQ(std::count_if(victims.begin(), victims.end(), [](hl_page page) { return page >= 2000; }), 0);
   EXPECT_EQ(victims.front(), 0u);
 }
+
+// Policies that keep pages in use apart: who comes back before half as many others have left as stay.
+class DeparturesTest : public ::testing::TestWithParam<const hl_policy_ops*> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(host.create(GetParam(), table()).has_value());
+    host.arrived({0}, 40, HL_ARRIVAL_FAULT);
+    left = choose(host, 20);
+    ASSERT_EQ(left.front(), 0u);
+  }
+  // Page 0 comes back; whether it outlives those that were there before, and one of those that came after it.
+  bool outlives(hl_arrival why) {
+    host.arrived({0}, 1, why);
+    host.arrived({1000}, 20, HL_ARRIVAL_FIRST_TOUCH);
+    std::vector<hl_page> victims = choose(host, host.size() - 20);
+    return std::ranges::find(victims, 0u) == victims.end();
+  }
+  PolicyHost host;
+  std::vector<hl_page> left;
+};
+
+TEST_P(DeparturesTest, APageThatIsFetchedAgainSoonStays) {
+  host.arrived({100}, 22, HL_ARRIVAL_FAULT);  // 42 are there, 19 left after page 0
+  EXPECT_TRUE(outlives(HL_ARRIVAL_FAULT));
+}
+
+TEST_P(DeparturesTest, OneThatAHintBringsBackIsJudgedByHints) {
+  host.arrived({100}, 22, HL_ARRIVAL_FAULT);
+  EXPECT_FALSE(outlives(HL_ARRIVAL_HINT));
+}
+
+TEST_P(DeparturesTest, OneThatStayedAwayForLongDoesNot) {
+  host.arrived({100}, 18, HL_ARRIVAL_FAULT);  // 38: half of them is 19
+  EXPECT_FALSE(outlives(HL_ARRIVAL_FAULT));
+}
+
+TEST_P(DeparturesTest, NorOneThatNobodyAskedFor) {
+  host.arrived({100}, 22, HL_ARRIVAL_FAULT);
+  EXPECT_FALSE(outlives(HL_ARRIVAL_READ_AHEAD));
+}
+
+TEST_P(DeparturesTest, NorOneThatIsFresh) {
+  host.arrived({100}, 22, HL_ARRIVAL_FAULT);
+  EXPECT_FALSE(outlives(HL_ARRIVAL_FIRST_TOUCH));  // freed meanwhile, and taken again
+}
+
+INSTANTIATE_TEST_SUITE_P(ByUse, DeparturesTest, ::testing::Values(&kSecondChancePolicy, &kPriorityPolicy),
+                         [](const auto& policy) { return *policy.param->name == 'p' ? "Priority" : "SecondChance"; });
 
 TEST(PriorityTest, HigherPrioritiesLeaveFirst) {
   PolicyHost host;

@@ -22,7 +22,7 @@ constexpr unsigned kLevelShift = 2;
 static_assert(AgedQueue::kPartMask < 1 << kLevelShift);
 
 struct PriorityPolicy {
-  PolicyPages pages;
+  AgedPages pages;
   std::array<AgedQueue, kLevels> levels;  // the last one leaves first
   std::uint64_t size = 0;
 
@@ -39,13 +39,13 @@ void* create(const hl_policy_env* environment) {
 void arrived(void* state, hl_page first, uint32_t count, hl_arrival why, uint8_t priority) {
   auto* policy = static_cast<PriorityPolicy*>(state);
   bool came_back = why == HL_ARRIVAL_REFAULT || why == HL_ARRIVAL_RETURNED;
-  auto part = why == HL_ARRIVAL_REFAULT ? AgedQueue::kProven : AgedQueue::kFresh;
   for (hl_page page = first; page != first + count; ++page) {
     if (policy->pages.links.in_list(page)) continue;
     if (!came_back || priority != 0)
       policy->pages.notes[page] =
           static_cast<std::uint8_t>(std::min(priority, std::uint8_t{kLevels - 1}) << kLevelShift);
-    policy->level_of(page).enter(policy->pages, page, part);
+    bool in_use = policy->pages.departures.came_back(page, why, policy->size);
+    policy->level_of(page).enter(policy->pages, page, in_use ? AgedQueue::kProven : AgedQueue::kFresh);
     ++policy->size;
   }
 }

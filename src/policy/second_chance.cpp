@@ -1,6 +1,6 @@
 // Second chance: pages leave in the order they came, but for those that proved to be in use: they came back out of
-// the frame where they were parked (VMS's segmented FIFO, for want of access bits), or a hint named them late in
-// their stay.
+// the frame where they were parked (VMS's segmented FIFO, for want of access bits), were fetched again soon after
+// they had left (departures.hpp), or a hint named them late in their stay.
 #include <new>
 
 #include "policy/aged_queue.hpp"
@@ -10,7 +10,7 @@ namespace hinterland {
 namespace {
 
 struct SecondChancePolicy {
-  PolicyPages pages;
+  AgedPages pages;
   AgedQueue queue;
 };
 
@@ -23,9 +23,11 @@ void* create(const hl_policy_env* environment) {
 
 void arrived(void* state, hl_page first, uint32_t count, hl_arrival why, uint8_t) {
   auto* policy = static_cast<SecondChancePolicy*>(state);
-  auto part = why == HL_ARRIVAL_REFAULT ? AgedQueue::kProven : AgedQueue::kFresh;
-  for (hl_page page = first; page != first + count; ++page)
-    if (!policy->pages.links.in_list(page)) policy->queue.enter(policy->pages, page, part);
+  for (hl_page page = first; page != first + count; ++page) {
+    if (policy->pages.links.in_list(page)) continue;
+    bool in_use = policy->pages.departures.came_back(page, why, policy->queue.size());
+    policy->queue.enter(policy->pages, page, in_use ? AgedQueue::kProven : AgedQueue::kFresh);
+  }
 }
 
 void departed(void* state, hl_page first, uint32_t count) {
@@ -45,13 +47,14 @@ uint64_t size(void* state) { return static_cast<SecondChancePolicy*>(state)->que
 
 }  // namespace
 
-const hl_policy_ops kSecondChancePolicy = {HL_POLICY_ABI_VERSION,
-                                           "second-chance",
-                                           "a page that is used again while it is leaving stays longer",
-                                           create,
-                                           arrived,
-                                           departed,
-                                           choose_victims,
-                                           size};
+const hl_policy_ops kSecondChancePolicy = {
+    HL_POLICY_ABI_VERSION,
+    "second-chance",
+    "a page that is used again while it is leaving, or soon after, stays longer",
+    create,
+    arrived,
+    departed,
+    choose_victims,
+    size};
 
 }  // namespace hinterland
