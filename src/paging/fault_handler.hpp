@@ -66,7 +66,7 @@ class FaultHandler {
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);
-  void observe(const FaultMessage& message, FaultKind kind);
+  void observe(const FaultMessage& message, FaultKind kind, bool expects_write = false);
   std::span<FaultMessage> room_for_messages();
   std::uint64_t serve_while_called();
   void serve_all(int count);
@@ -74,8 +74,8 @@ class FaultHandler {
   void wait_for_arrivals();
   void serve_resident(PageIndex page, PageWord word, const FaultMessage& message);
   void serve_untouched(PageIndex page, const FaultMessage& message);
-  void serve_parked(PageIndex page, PageWord word, bool write);
-  void serve_far(PageIndex page, PageWord word, bool write);
+  void serve_parked(PageIndex page, PageWord word, bool writable);
+  void serve_far(PageIndex page, PageWord word, bool write, bool expects_write);
   bool expects_write(PageIndex page, PageWord word);
   bool lock_in_state(PageIndex page, PageState state);
   std::uint32_t run_max(PageIndex page);
