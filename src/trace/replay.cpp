@@ -15,29 +15,64 @@ Replay::Replay(const ReplayOptions& options)
 void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page) {
   std::uint64_t number = accesses_++;
   if (!pager_.has_room()) return;
+  while (!unseen_.empty() && unseen_.top().time <= number) access_unseen();
   if (record.kind > FaultKind::refault) return;  // waited for, or there by then: the fault before says it
-  serve(record, hint, last_page);
-  pager_.keep_room();
-  result_.pages_out = pager_.pages_out();
+  if (options_.follows) follow(record);
   ReplayPage& page = pager_.page_at(record.page);
-  page.forgotten = options_.outlook != nullptr && options_.outlook->is_forgotten_after(number);
+  bool there = page.state == State::resident;
+  if (record.kind != FaultKind::write_protect || !there) {
+    ++result_.accesses;
+    if (there) ++result_.hits;
+  }
+  page.last = number;
+  serve(record, hint, last_page);
+  if (options_.outlook != nullptr) pager_.page_at(record.page).forgotten = options_.outlook->after(number).forgotten;
+  finish(number);
+}
+
+void Replay::follow(const FaultRecord& record) {
+  if (record.kind == FaultKind::read || record.kind == FaultKind::write) pager_.put_far(record.page);
+  if (record.kind == FaultKind::refault) pager_.put_into_frame(record.page);
+  if (record.kind == FaultKind::first_touch) pager_.forget(record.page);
+}
+
+void Replay::access_unseen() {
+  Unseen next = unseen_.top();
+  unseen_.pop();
+  ReplayPage& page = pager_.page_at(next.page);
+  bool stayed_away = (page.state == State::parked || page.state == State::far) && page.last == next.last;
+  if (!stayed_away) return;
+  serve({.page = next.page, .expects_write = page.was_dirty}, nullptr, nullptr);
+  finish(next.time);
+}
+
+void Replay::finish(std::uint64_t number) {
+  pager_.keep_room(number, &left_);
+  result_.pages_out = pager_.pages_out();
+  if (options_.outlook == nullptr) return;
+  for (std::uint64_t page : left_) {
+    std::uint64_t last = pager_.page_at(page).last;
+    ReplayOutlook::Stay stay = options_.outlook->after(last);
+    if (number + stay.gone < last + stay.left) unseen_.push({number + stay.gone, page, last});
+  }
+}
+
+std::uint64_t Replay::left(std::uint64_t page) {
+  const ReplayPage& found = pager_.page_at(page);
+  return found.state == State::resident ? accesses_ : found.left;
 }
 
 void Replay::serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page) {
   ReplayPage& page = pager_.page_at(record.page);
   if (record.kind == FaultKind::write_protect && page.state == State::resident)
     return touch(record.page, record, hint);
-  ++result_.accesses;
   std::int64_t ahead = hint != nullptr ? read_ahead_of(*hint, record.page, last_page) : 0;
   // Touched for the first time once more. Where there is more room than at recording it may not have left meanwhile.
   bool untouched = record.kind == FaultKind::first_touch;
   if (untouched && page.state != State::resident) pager_.forget(record.page);
   // Seen for the first time, but not touched for the first time: written before the trace began.
   if (!untouched && page.state == State::untouched) page.state = State::far;
-  if (page.state == State::resident)
-    ++result_.hits;
-  else
-    bring(record, hint, ahead);
+  if (page.state != State::resident) bring(record, hint, ahead);
   touch(record.page, record, hint);
 }
 

@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <queue>
+#include <vector>
 
 #include "hinterland/policy.h"
 #include "paging/streams.hpp"
@@ -21,6 +24,7 @@ struct ReplayOptions {
   const hl_policy_ops* policy = nullptr;
   std::uint32_t read_ahead_pages = 0;
   std::uint32_t recorded_read_ahead_pages = 0;  // for sequential hints: such steps may be gaps in the trace only
+  bool follows = false;  // the trace as it was recorded: where a fault says that a page was, there it was
   std::shared_ptr<const ReplayOutlook> outlook = {};  // of the trace; without it, memory is taken never to be freed
 };
 
@@ -59,10 +63,15 @@ class Replay {
   // program and one thread, 0 at first.
   void access(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
   const ReplayResult& result() const { return result_; }
+  // The number of the access that made a page leave; of the next one where it is there, 0 where it never was.
+  std::uint64_t left(std::uint64_t page);
 
  private:
   using State = ReplayPage::State;
 
+  void follow(const FaultRecord& record);
+  void access_unseen();
+  void finish(std::uint64_t number);
   void serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
   void bring(const FaultRecord& record, const ReplayHint* hint, std::int64_t ahead);
   void touch(std::uint64_t page, const FaultRecord& record, const ReplayHint* hint);
@@ -79,6 +88,13 @@ class Replay {
   ReplayOptions options_;
   ReplayResult result_;
   std::uint64_t accesses_ = 0;  // so far, of any kind
+  // Accesses that the trace has not (replay_outlook.hpp), the next one on top.
+  struct Unseen {
+    std::uint64_t time, page, last;
+    bool operator>(const Unseen& other) const { return time > other.time; }
+  };
+  std::priority_queue<Unseen, std::vector<Unseen>, std::greater<>> unseen_;
+  std::vector<std::uint64_t> left_;  // pages, by the last access
   Streams streams_;
   ReplayPager pager_;
 };

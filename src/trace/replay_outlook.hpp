@@ -1,10 +1,17 @@
-// What a trace tells only in hindsight: which pages the program gives back (or leaves all zero) before it touches
-// them again, because their next fault finds them untouched. Replay needs it earlier than that: such pages are mapped
-// in runs, not fetched.
+// What a trace tells only in hindsight, and replay needs earlier: what becomes of a page after each of its faults.
+//
+// - Whether the program gives it back (or leaves it all zero) before it touches it again: its next fault finds it
+//   untouched then. Such pages are mapped in runs, not fetched.
+// - How long it stayed, and how long it was gone until it was touched again. What touched it while it stayed, the
+// trace
+//   does not know; but a page that is touched so long after it left is taken to be touched so often before, too. This
+//   matters where replay has evicted a page that stayed at recording: policies that go by arrival do not keep with
+//   more room all that they keep with less.
+//
+// Time is counted in faults of the trace. When pages left is found by replaying it as it was recorded.
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "trace/trace_file.hpp"
@@ -13,26 +20,24 @@ namespace hinterland::trace {
 
 class ReplayOutlook {
  public:
-  explicit ReplayOutlook(const TraceFile& trace) {
-    trace.for_each_fault([this](const FaultRecord& fault) { note(fault); });
-    last_.clear();
+  explicit ReplayOutlook(const TraceFile& trace);
+
+  struct Stay {
+    bool forgotten = false;  // untouched at its next fault
+    std::uint32_t left = 0;  // so many faults later it left; 0: not known
+    std::uint32_t gone = 0;  // and came back so many after that
+  };
+  // Of the page of the n-th fault.
+  Stay after(std::uint64_t number) const {
+    return number < stays_.size() ? Stay{forgotten_[number], stays_[number].left, stays_[number].gone} : Stay{};
   }
-  // Whether the page of the n-th fault is untouched at its next fault.
-  bool is_forgotten_after(std::uint64_t number) const { return number < forgotten_.size() && forgotten_[number]; }
 
  private:
-  void note(const FaultRecord& fault) {
-    std::uint64_t number = forgotten_.size();
-    forgotten_.push_back(false);
-    if (fault.kind > FaultKind::refault) return;
-    auto [last, fresh] = last_.try_emplace(fault.page, number);
-    if (fresh) return;
-    forgotten_[last->second] = fault.kind == FaultKind::first_touch;
-    last->second = number;
-  }
-
-  std::vector<bool> forgotten_;                            // by fault
-  std::unordered_map<std::uint64_t, std::uint64_t> last_;  // fault of each page; while being made
+  struct Times {
+    std::uint32_t left, gone;
+  };
+  std::vector<Times> stays_;     // by fault
+  std::vector<bool> forgotten_;  // by fault
 };
 
 }  // namespace hinterland::trace

@@ -151,6 +151,22 @@ void ReplayPager::forget(std::uint64_t address) {
   page = {};
 }
 
+void ReplayPager::put_far(std::uint64_t address) {
+  bool often_written = page_at(address).often_written;
+  forget(address);
+  page_at(address).state = State::far;
+  page_at(address).often_written = often_written;
+}
+
+void ReplayPager::put_into_frame(std::uint64_t address) {
+  ReplayPage& page = page_at(address);
+  if (page.state == State::parked) return;
+  put_far(address);
+  page.state = State::parked;
+  page.place = frames_.park(number_of(address));
+  budget_.add(1);
+}
+
 // As Core::borrow_frames().
 bool ReplayPager::borrow_frames(std::uint32_t count) {
   if (count < kBorrowFrom || frames_.used() < budget_.park_target() / 2 + count) return false;
@@ -165,12 +181,14 @@ void ReplayPager::make_room(std::uint32_t pages) {
 }
 
 // As the reclaimer does between the two watermarks.
-void ReplayPager::keep_room() {
-  if (!budget_.should_start()) return;
-  while (!budget_.should_stop()) {
+void ReplayPager::keep_room(std::uint64_t now, std::vector<std::uint64_t>* left) {
+  for (bool goes_on = budget_.should_start(); goes_on && !budget_.should_stop();) {
     auto wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(budget_.pages_until_stop(), 64, kBatchMax));
-    if (reclaim(wanted) == 0) return;
+    goes_on = reclaim(wanted) != 0;
   }
+  for (std::uint64_t address : left_) page_at(address).left = now;
+  left->swap(left_);
+  left_.clear();
 }
 
 // As Evictor::reclaim().
@@ -212,7 +230,13 @@ bool ReplayPager::wants_frame(const ReplayPage& page) {
   return second_chance_.enabled && (second_chance_.pays() || ++park_sample_ % 16 == 0);
 }
 
+void ReplayPager::note_leaves(const Victim& victim) {
+  pages_[victim.number].was_dirty = pages_[victim.number].dirty;
+  left_.push_back(victim.address);
+}
+
 void ReplayPager::unmap(const Victim& victim) {
+  note_leaves(victim);
   ReplayPage& page = pages_[victim.number];
   if (!page.dirty) forecast_.note_left_clean(index_of(victim.address));
   page.state = page.forgotten ? State::untouched : State::far;
@@ -221,6 +245,7 @@ void ReplayPager::unmap(const Victim& victim) {
 }
 
 void ReplayPager::park(const Victim& victim) {
+  note_leaves(victim);
   ReplayPage& page = pages_[victim.number];
   page.place = frames_.park(victim.number);
   if (page.dirty && page.ahead && page.zero) {  // nobody has written to it

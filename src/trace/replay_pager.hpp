@@ -30,6 +30,9 @@ struct ReplayPage {
   bool forgotten = false;   // touched for the first time, next time
   bool only_read = false;   // its last fault was a first touch, by a read
   std::uint64_t place = 0;  // of its frame, while parked
+  std::uint64_t last = 0;   // access that the trace has of it
+  std::uint64_t left = 0;   // the access that evicted it
+  bool was_dirty = false;   // when it left
 };
 
 class ReplayPager {
@@ -67,8 +70,11 @@ class ReplayPager {
   void note_written(std::uint64_t page);
   // The program gave it back, or it was all zero: like one that was never touched.
   void forget(std::uint64_t page);
-  // What is due after an access.
-  void keep_room();
+  // What a fault found says where the page was: puts it there, whatever the model made of it.
+  void put_far(std::uint64_t page);
+  void put_into_frame(std::uint64_t page);
+  // What is due after access number `now`. `left` becomes the pages that left since it was last called.
+  void keep_room(std::uint64_t now, std::vector<std::uint64_t>* left);
 
   std::uint64_t pages_out() const { return pages_out_; }
 
@@ -90,6 +96,7 @@ class ReplayPager {
   std::size_t reclaim(std::size_t wanted);
   std::size_t take_round(std::size_t wanted, std::size_t* chosen);
   bool wants_frame(const ReplayPage& page);
+  void note_leaves(const Victim& victim);
   void unmap(const Victim& victim);
   void park(const Victim& victim);
   std::uint32_t expire(std::uint32_t most);
@@ -105,6 +112,7 @@ class ReplayPager {
   ReplayFrames frames_;
   std::uint32_t park_sample_ = 0, recheck_ = 0;
   std::uint64_t pages_out_ = 0;
+  std::vector<std::uint64_t> left_;                    // since keep_room()
   std::unordered_map<std::uint64_t, hl_page> groups_;  // of 16 pages, numbered as they come, as the page table does
   std::vector<ReplayPage> pages_;                      // by the policy's number
   std::vector<std::uint64_t> addresses_;               // by the policy's number
