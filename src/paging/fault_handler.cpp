@@ -210,7 +210,9 @@ void FaultHandler::serve_page(const FaultMessage& message) {
       if (fetcher_->is_marker(page)) read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)).ahead);
       return observe(message, FaultKind::waited);
     }
-  observe(message, kind_of(word, message));
+  bool comes_in = word.state() == PageState::far || (word.state() == PageState::parked && !message.write);
+  bool expected = comes_in && expects_write(page, word);
+  observe(message, kind_of(word, message), expected && !message.write);
 
   switch (word.state()) {
     case PageState::resident:
@@ -220,10 +222,10 @@ void FaultHandler::serve_page(const FaultMessage& message) {
       serve_untouched(page, message);
       break;
     case PageState::parked:
-      serve_parked(page, word, message.write);
+      serve_parked(page, word, message.write || expected);
       break;
     case PageState::far:
-      serve_far(page, word, message.write);
+      serve_far(page, word, message.write, expected);
       break;
     case PageState::lost:
       core_.kernel.poison(message.address, kPageSize);
@@ -237,11 +239,11 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   if (core_.budget.should_start()) keep_room();
 }
 
-void FaultHandler::observe(const FaultMessage& message, FaultKind kind) {
+void FaultHandler::observe(const FaultMessage& message, FaultKind kind, bool expects_write) {
   FaultObserver* observer = core_.observer.load(std::memory_order_acquire);  // pairs with who sets it
   if (observer == nullptr) [[likely]]
     return;
-  observer->fault(message.address, message.thread_id, message.write || message.write_protect, kind);
+  observer->fault(message.address, message.thread_id, message.write || message.write_protect, kind, expects_write);
 }
 
 // Reclaim ahead of need belongs to the background. But taking scattered pages flushes the faulting thread's CPU once
@@ -344,13 +346,13 @@ void FaultHandler::map_zeros(PageRun run, bool write) {
   }
 }
 
-void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
+void FaultHandler::serve_parked(PageIndex page, PageWord word, bool writable) {
   Frame& frame = core_.frames[word.frame()];
   far::FarPage far = frame.far;
   count(Counter::faults_refault);
   core_.second_chance.note_hit();
   // A page that is only read stays clean: mapped protected from a copy, in one step. One that is written is moved.
-  bool keep_clean = !write && !expects_write(page, word) && core_.kernel.features().write_protect;
+  bool keep_clean = !writable && core_.kernel.features().write_protect;
   if (keep_clean) {
     std::int64_t done =
         core_.kernel.copy(core_.address_of(page), core_.frames.memory_of(word.frame()), kPageSize, true);
@@ -369,11 +371,11 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool write) {
   core_.kernel.wake(core_.address_of(page), kPageSize);
 }
 
-void FaultHandler::serve_far(PageIndex page, PageWord word, bool write) {
+void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool expects_write) {
   count(write ? Counter::faults_write : Counter::faults_read);
   StreamWindow window = streams_.on_fault(page, core_.window.pages(), run_max(page));
   // Decides, once a fetch, how the fetcher will map each page.
-  core_.pages[page].set_locked(word.arriving().with_writable(expects_write(page, word)));
+  core_.pages[page].set_locked(word.arriving().with_writable(expects_write));
   PageRun run = lock_around(page, window.run, PageState::far);
   if (core_.forecast.samples(run)) {
     PageIndex sample = run.first == page ? run.first + (run.count - 1) : run.first;

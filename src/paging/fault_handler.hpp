@@ -71,7 +71,7 @@ class FaultHandler {
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);
-  void observe(const FaultMessage& message, FaultKind kind);
+  void observe(const FaultMessage& message, FaultKind kind, bool expects_write = false);
   std::span<FaultMessage> room_for_messages();
   std::span<const FaultMessage> received(int count) const {
     return std::span(messages_).first(static_cast<std::size_t>(count));
@@ -84,8 +84,8 @@ class FaultHandler {
   int sleep_until_fault_or_arrival();
   void serve_resident(PageIndex page, PageWord word, const FaultMessage& message);
   void serve_untouched(PageIndex page, const FaultMessage& message);
-  void serve_parked(PageIndex page, PageWord word, bool write);
-  void serve_far(PageIndex page, PageWord word, bool write);
+  void serve_parked(PageIndex page, PageWord word, bool writable);
+  void serve_far(PageIndex page, PageWord word, bool write, bool expects_write);
   bool expects_write(PageIndex page, PageWord word);
   bool lock_in_state(PageIndex page, PageState state);
   std::uint32_t run_max(PageIndex page);

@@ -36,8 +36,10 @@ struct HintSeen {
 class FaultObserver {
  public:
   // Before the page is served, while its thread sleeps: on the fault path, so no allocation, no lock, no far memory.
-  // Several at a time.
-  virtual void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind) = 0;
+  // Several at a time. `expects_write`: of a read, that the page will be mapped writable all the same, because it was
+  // written before; if it is written now, no fault says so.
+  virtual void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind,
+                     bool expects_write) = 0;
   // On the thread that hints, several at a time, holding nothing.
   virtual void hint(const HintSeen& /*seen*/) {}
   // Nobody listens any more, and nobody will.

@@ -24,9 +24,15 @@ class WriteForecast {
 
   // A byte a block, of address space; memory is taken only for blocks with a history.
   Status create(std::uint32_t pages) {
-    blocks_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages / kBlockPages + 1));
+    bytes_ = pages / kBlockPages + 1;
+    blocks_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(bytes_));
     if (blocks_ == nullptr) return std::unexpected(Error::make(ENOMEM, "no address space for the write forecast"));
     return {};
+  }
+  // Nobody asks any more. (The pager's lives as long as the process.)
+  void destroy() {
+    if (blocks_ != nullptr) raw_munmap(blocks_, bytes_);
+    blocks_ = nullptr;
   }
 
   bool expects_write(PageIndex page) {
@@ -71,6 +77,7 @@ class WriteForecast {
   }
 
   std::atomic<std::uint8_t>* blocks_ = nullptr;
+  std::size_t bytes_ = 0;
   std::atomic<std::uint8_t> program_{kUnknown};
   std::atomic<std::uint32_t> guesses_{0}, runs_{0};
   bool learns_ = true;

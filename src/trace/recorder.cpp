@@ -1,6 +1,7 @@
 #include "trace/recorder.hpp"
 
 #include <dirent.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace hinterland::trace {
 namespace {
 
 constexpr int kCycleMs = 10;
+constexpr int kNice = -10;
 constexpr std::uint64_t kShareForNs = 20'000'000;
 constexpr std::size_t kUnwoundBetweenLooks = 128;       // about 1 ms
 constexpr std::size_t kPendingMax = 20'000;             // samples, of up to 16 KiB each
@@ -114,7 +116,10 @@ void Recorder::attach(pid_t process) {
   thread_ = std::thread([this] { run(); });
 }
 
+// On a busy machine it must have a CPU before the kernel's buffers are full of stacks: some 40 ms of a program that does
+// nothing but fault. It needs little of it.
 void Recorder::run() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // without the permission it stays as it is
   while (!stop_.load()) {
     if (sampler_)
       sampler_->wait(kCycleMs);

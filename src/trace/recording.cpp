@@ -73,7 +73,8 @@ std::uint64_t Recording::since_start(std::uint64_t time_ns) const {
 }
 
 FaultRecord Recording::record_of(const FaultEvent& event) const {
-  return {since_start(event.time_ns), event.address >> kPageShift, event.thread_id, event.kind, event.write != 0};
+  return {since_start(event.time_ns), event.address >> kPageShift, event.thread_id, event.kind,
+          event.write != 0,           event.expects_write != 0};
 }
 
 void Recording::take(bool sampled, std::uint64_t instruction_every) {

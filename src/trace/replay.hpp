@@ -1,18 +1,20 @@
 // What a trace's faults would have been with another budget, policy or read-ahead: the real policies and the real
-// stream detection over a model of the pager, without the program.
+// stream detection over a model of the pager (replay_pager.hpp), without the program.
 //
 // The trace has only the accesses that faulted when it was recorded, so it says nothing of a smaller budget, nor of
 // less read-ahead than it was recorded with: record with the smallest --local, --read-ahead 0 and --takeover start.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <unordered_map>
+#include <functional>
+#include <memory>
+#include <queue>
 #include <vector>
 
 #include "hinterland/policy.h"
-#include "paging/core.hpp"
 #include "paging/streams.hpp"
+#include "trace/replay_outlook.hpp"
+#include "trace/replay_pager.hpp"
 #include "trace/trace_file.hpp"
 
 namespace hinterland::trace {
@@ -22,6 +24,8 @@ struct ReplayOptions {
   const hl_policy_ops* policy = nullptr;
   std::uint32_t read_ahead_pages = 0;
   std::uint32_t recorded_read_ahead_pages = 0;  // for sequential hints: such steps may be gaps in the trace only
+  bool follows = false;  // the trace as it was recorded: where a fault says that a page was, there it was
+  std::shared_ptr<const ReplayOutlook> outlook = {};  // of the trace; without it, memory is taken never to be freed
 };
 
 struct ReplayResult {
@@ -53,53 +57,46 @@ struct ReplayHint {
 class Replay {
  public:
   explicit Replay(const ReplayOptions& options);
-  ~Replay();
+  // All of the trace's faults, from the first one on.
   void fault(const FaultRecord& record) { access(record, nullptr, nullptr); }
   // The same, with a hint before the access. `last_page` is what a sequential hint remembers: of one place in the
   // program and one thread, 0 at first.
   void access(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
   const ReplayResult& result() const { return result_; }
+  // The number of the access that made a page leave; of the next one where it is there, 0 where it never was.
+  std::uint64_t left(std::uint64_t page);
 
  private:
-  enum class State : std::uint8_t { untouched, resident, parked, far };
-  struct Page {
-    hl_page number = 0;  // the policy's
-    State state = State::untouched;
-    bool dirty = false;
-    bool ahead = false;        // brought before it was asked for, and not touched since
-    std::uint32_t parked = 0;  // how many times so far
-  };
+  using State = ReplayPage::State;
 
-  Page& page_at(std::uint64_t page);
-  void touch(Page& page, const FaultRecord& record, const ReplayHint* hint);
-  void bring(std::uint64_t page, Page& found, const FaultRecord& record, const ReplayHint* hint, std::int64_t ahead);
-  std::uint32_t bring_run(std::uint64_t page, State from, hl_arrival why);
-  std::uint32_t bring_hinted(std::uint64_t page, const ReplayHint& hint, std::int64_t ahead);
-  bool take(std::uint64_t page, State from, hl_arrival why, std::uint8_t priority);
+  void follow(const FaultRecord& record);
+  void access_unseen();
+  void finish(std::uint64_t number);
+  void serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
+  void bring(const FaultRecord& record, const ReplayHint* hint, std::int64_t ahead);
+  void touch(std::uint64_t page, const FaultRecord& record, const ReplayHint* hint);
+  struct Run {
+    std::uint64_t first = 0;
+    std::uint32_t count = 0;
+  };
+  Run run_around(std::uint64_t page, State state);
+  bool is_in(State state, std::uint64_t page);
+  void bring_hinted(std::uint64_t page, const ReplayHint& hint, std::int64_t ahead);
+  void fetch(const ReplayPager::Fetch& wanted);
   std::int64_t read_ahead_of(const ReplayHint& hint, std::uint64_t page, std::uint64_t* last_page) const;
-  void keep_budget();
-  void evict(hl_page number);
-  void expire(std::size_t parked_most);
-  bool wants_frame(const Page& page);
 
   ReplayOptions options_;
   ReplayResult result_;
-  Streams streams_;
-  Budget budget_;
-  SecondChance second_chance_;
-  std::uint32_t park_sample_ = 0;
-  void* policy_ = nullptr;
-  std::vector<std::pair<void*, std::size_t>> reserved_;  // for the policy
-  std::unordered_map<std::uint64_t, hl_page> groups_;    // of 16 pages, numbered as they come, as the page table does
-  std::vector<Page> pages_;                              // by the policy's number
-  std::vector<std::uint64_t> addresses_;                 // by the policy's number
-  struct Parked {
-    hl_page number;
-    std::uint32_t time;  // as Page::parked was then
+  std::uint64_t accesses_ = 0;  // so far, of any kind
+  // Accesses that the trace has not (replay_outlook.hpp), the next one on top.
+  struct Unseen {
+    std::uint64_t time, page, last;
+    bool operator>(const Unseen& other) const { return time > other.time; }
   };
-  std::deque<Parked> parked_;  // oldest first; some have come back since
-  std::size_t parked_count_ = 0;
-  std::uint64_t first_page_ = 0;  // of the window that streams look at
+  std::priority_queue<Unseen, std::vector<Unseen>, std::greater<>> unseen_;
+  std::vector<std::uint64_t> left_;  // pages, by the last access
+  Streams streams_;
+  ReplayPager pager_;
 };
 
 }  // namespace hinterland::trace

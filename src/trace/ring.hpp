@@ -18,7 +18,8 @@ struct FaultEvent {
   std::uint32_t thread_id;
   FaultKind kind;
   std::uint8_t write;
-  std::uint16_t reserved;
+  std::uint8_t expects_write;  // as FaultObserver::fault()
+  std::uint8_t reserved;
 };
 static_assert(sizeof(FaultEvent) == 32);
 

@@ -38,7 +38,8 @@ class RingObserver final : public FaultObserver {
   std::uint64_t instruction_every = 0;
   bool only_notes_hints = false;
 
-  void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind) override;
+  void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind,
+             bool expects_write) override;
   void hint(const HintSeen& seen) override;
   bool hints_are_only_noted() const override { return only_notes_hints; }
   // This process's ring, if it has one that is still read.
@@ -79,12 +80,13 @@ RingFile* RingObserver::ring() {
   return nullptr;
 }
 
-void RingObserver::fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind) {
+void RingObserver::fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind,
+                         bool expects_write) {
   if (process_.load(std::memory_order_relaxed) != stat_page()->pid) open();  // the first fault of this process
   RingFile* to = ring();
   if (to == nullptr) return;
   std::uint64_t instruction = one_in(instruction_every) ? instruction_of(thread_id) : 0;
-  if (!to->faults.put({now_ns(), address, instruction, thread_id, kind, write, 0})) note_full(to);
+  if (!to->faults.put({now_ns(), address, instruction, thread_id, kind, write, expects_write, 0})) note_full(to);
 }
 
 // A handler's thread, or that of a forked child.

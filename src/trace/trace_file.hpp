@@ -18,8 +18,8 @@
 
 namespace hinterland::trace {
 
-// 2: hints and allocations. Files of version 1 are read: they have none.
-inline constexpr std::uint32_t kTraceVersion = 2;
+// 2: hints and allocations. 3: expected writes. Files of older versions are read: they have none.
+inline constexpr std::uint32_t kTraceVersion = 3;
 
 // How stacks were had.
 enum class StackSource : std::uint8_t {
@@ -51,6 +51,7 @@ struct FaultRecord {
   std::uint64_t thread_id = 0;
   FaultKind kind = FaultKind::read;
   bool write = false;
+  bool expects_write = false;  // a read, but mapped writable: whether it was written, no fault says
 };
 
 struct StackSample {

@@ -33,6 +33,9 @@ enum BlockKind : std::uint32_t {
   kHintBlock = 8,
   kAllocationBlock = 9,
 };
+// Of the number that says what a fault found: its kind is behind bit 0, which says that it wrote.
+inline constexpr std::uint64_t kExpectsWriteBit = 1u << 6;
+
 // XXH3 of the bytes, the kind being the seed: a damaged kind must not pass for one of a newer version.
 inline std::uint64_t checksum_of(std::uint32_t kind, const void* bytes, std::size_t size) {
   return XXH3_64bits_withSeed(bytes, size, kind);

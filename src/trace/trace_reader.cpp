@@ -21,6 +21,8 @@ std::unexpected<Error> refuse(const std::string& path, const char* what, const c
 
 bool read_kind(ByteReader& in, FaultRecord* fault) {
   std::uint64_t packed = in.number();
+  fault->expects_write = (packed & kExpectsWriteBit) != 0;
+  packed &= ~kExpectsWriteBit;
   fault->kind = static_cast<FaultKind>(packed >> 1);
   fault->write = (packed & 1) != 0;
   return packed >> 1 <= static_cast<std::uint64_t>(FaultKind::lost);

@@ -10,6 +10,14 @@
 #include "trace/trace_format.hpp"
 
 namespace hinterland::trace {
+namespace {
+
+std::uint64_t packed_kind(const FaultRecord& record) {
+  return (record.expects_write ? kExpectsWriteBit : 0) | static_cast<std::uint64_t>(record.kind) << 1 |
+         (record.write ? 1 : 0);
+}
+
+}  // namespace
 
 Result<TraceWriter> TraceWriter::create(const std::string& path, bool overwrite) {
   TraceWriter writer;
@@ -106,7 +114,7 @@ void TraceWriter::thread_name(std::uint64_t thread_id, const std::string& name) 
 // Each block starts from zero differences, so that one that is damaged takes no other with it.
 void TraceWriter::fault(const FaultRecord& record) {
   if (faults_.empty()) last_fault_ = {};
-  faults_.number((static_cast<std::uint64_t>(record.kind) << 1) | (record.write ? 1 : 0));
+  faults_.number(packed_kind(record));
   faults_.difference(last_fault_.time_ns, record.time_ns);
   faults_.difference(last_fault_.page, record.page);
   faults_.difference(last_fault_.thread_id, record.thread_id);
@@ -129,7 +137,7 @@ std::uint64_t TraceWriter::stack(const Stack& stack) {
 
 void TraceWriter::sample(const StackSample& sample) {
   if (samples_.empty()) last_sample_ = {};
-  samples_.number((static_cast<std::uint64_t>(sample.fault.kind) << 1) | (sample.fault.write ? 1 : 0));
+  samples_.number(packed_kind(sample.fault));
   samples_.difference(last_sample_.fault.time_ns, sample.fault.time_ns);
   samples_.difference(last_sample_.address, sample.address);
   samples_.difference(last_sample_.fault.thread_id, sample.fault.thread_id);

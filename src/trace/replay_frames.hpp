@@ -1,0 +1,71 @@
+// The ring of frames as replay sees it: places without memory. In the order in which they were taken, as FrameRing
+// has them (paging/frames.hpp): how long a page stays parked depends on what else goes through the ring meanwhile.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "hinterland/policy.h"
+
+namespace hinterland::trace {
+
+class ReplayFrames {
+ public:
+  // Takes the next place for a page; returns the place.
+  std::uint64_t park(hl_page page) {
+    frames_.push_back({State::parked, page});
+    return first_ + frames_.size() - 1;
+  }
+  // The page is no longer in its place; the frame's memory went with it, or stays until the frame expires.
+  void leave(std::uint64_t place, bool memory_stays) {
+    frames_[place - first_].state = memory_stays ? State::dropped : State::empty;
+  }
+  std::uint32_t used() {
+    while (!frames_.empty() && frames_.front().state == State::empty) {
+      frames_.pop_front();
+      ++first_;
+    }
+    return static_cast<std::uint32_t>(frames_.size());
+  }
+  // Empties the `most` oldest frames that hold memory; gone(page) for each that was parked. Returns how many.
+  template <typename Gone>
+  std::uint32_t expire(std::uint32_t most, Gone&& gone) {
+    std::uint32_t expired = 0;
+    for (std::size_t at = 0; at < frames_.size() && expired < most; ++at) expired += empty(frames_[at], gone);
+    return expired;
+  }
+  // Empties `count` old frames side by side, all of which hold memory; false where there are none.
+  template <typename Gone>
+  bool lend(std::uint32_t count, Gone&& gone) {
+    used();
+    std::size_t end = std::min<std::size_t>(frames_.size(), std::size_t{count} * 4);
+    for (std::size_t at = 0, length = 0; at < end; ++at) {
+      length = frames_[at].state == State::empty ? 0 : length + 1;
+      if (length < count) continue;
+      for (std::size_t each = at + 1 - count; each <= at; ++each) empty(frames_[each], gone);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  enum class State : std::uint8_t { empty, parked, dropped };
+  struct Frame {
+    State state;
+    hl_page page;  // while parked
+  };
+
+  template <typename Gone>
+  static bool empty(Frame& frame, Gone&& gone) {
+    State before = frame.state;
+    frame.state = State::empty;
+    if (before == State::parked) gone(frame.page);
+    return before != State::empty;
+  }
+
+  std::deque<Frame> frames_;
+  std::uint64_t first_ = 0;  // place of frames_.front()
+};
+
+}  // namespace hinterland::trace

@@ -1,0 +1,43 @@
+// What a trace tells only in hindsight, and replay needs earlier: what becomes of a page after each of its faults.
+//
+// - Whether the program gives it back (or leaves it all zero) before it touches it again: its next fault finds it
+//   untouched then. Such pages are mapped in runs, not fetched.
+// - How long it stayed, and how long it was gone until it was touched again. What touched it while it stayed, the
+// trace
+//   does not know; but a page that is touched so long after it left is taken to be touched so often before, too. This
+//   matters where replay has evicted a page that stayed at recording: policies that go by arrival do not keep with
+//   more room all that they keep with less.
+//
+// Time is counted in faults of the trace. When pages left is found by replaying it as it was recorded.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/trace_file.hpp"
+
+namespace hinterland::trace {
+
+class ReplayOutlook {
+ public:
+  explicit ReplayOutlook(const TraceFile& trace);
+
+  struct Stay {
+    bool forgotten = false;  // untouched at its next fault
+    std::uint32_t left = 0;  // so many faults later it left; 0: not known
+    std::uint32_t gone = 0;  // and came back so many after that
+  };
+  // Of the page of the n-th fault.
+  Stay after(std::uint64_t number) const {
+    return number < stays_.size() ? Stay{forgotten_[number], stays_[number].left, stays_[number].gone} : Stay{};
+  }
+
+ private:
+  struct Times {
+    std::uint32_t left, gone;
+  };
+  std::vector<Times> stays_;     // by fault
+  std::vector<bool> forgotten_;  // by fault
+};
+
+}  // namespace hinterland::trace

@@ -1,0 +1,272 @@
+#include "trace/replay_pager.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hinterland::trace {
+namespace {
+
+constexpr std::uint32_t kGroup = 16;      // pages that are numbered together (paging/page_table.hpp)
+constexpr hl_page kPagesMax = 1u << 26;   // 256 GiB of pages that fault
+constexpr std::uint32_t kBatchMax = 256;  // as Evictor::kBatchMax
+constexpr std::uint32_t kBorrowFrom = 4;  // as Core::borrow_from
+constexpr int kRoundsMax = 16;            // of one call to reclaim, as Evictor::reclaim()
+
+// For the policy: untouched parts cost nothing. A policy has no end of its own, and the call no room for whose it is.
+thread_local std::vector<std::pair<void*, std::size_t>>* t_reserved = nullptr;
+
+void* reserve(std::uint64_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  t_reserved->emplace_back(memory, bytes);
+  return memory;
+}
+
+}  // namespace
+
+ReplayPager::ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy) : ops_(policy) {
+  budget_.set_limit(local_bytes);
+  second_chance_.enabled = std::strcmp(policy->name, "fifo") != 0;
+  hl_policy_env environment{HL_POLICY_ABI_VERSION, kPagesMax, reserve, nullptr, nullptr};
+  t_reserved = &reserved_;
+  policy_ = policy->create(&environment);
+  t_reserved = nullptr;
+  has_forecast_ = forecast_.create(UINT32_MAX).has_value();
+}
+
+ReplayPager::~ReplayPager() {
+  forecast_.destroy();
+  for (auto [memory, bytes] : reserved_) munmap(memory, bytes);
+}
+
+// A run of zeros more may be needed.
+bool ReplayPager::has_room() const {
+  return policy_ != nullptr && has_forecast_ && pages_.size() + std::size_t{kRunMax} + kGroup <= kPagesMax;
+}
+
+hl_page ReplayPager::number_of(std::uint64_t page) {
+  auto [group, fresh] = groups_.try_emplace(page / kGroup, static_cast<hl_page>(pages_.size()));
+  if (fresh)
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+      addresses_.push_back(page / kGroup * kGroup + i);
+      pages_.emplace_back();
+    }
+  return group->second + static_cast<hl_page>(page % kGroup);
+}
+
+ReplayPage& ReplayPager::page_at(std::uint64_t page) { return pages_[number_of(page)]; }
+
+std::uint32_t ReplayPager::run_max() const {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(budget_.limit() / 16, 1, kRunMax));
+}
+
+bool ReplayPager::expects_write(std::uint64_t page, bool samples) {
+  if (page_at(page).often_written) return true;
+  return samples ? forecast_.expects_write(index_of(page)) : forecast_.expects_write_unsampled(index_of(page));
+}
+
+// As FaultHandler::serve_far() and Hints::arriving(): which pages are mapped writable, for the others a write is a
+// fault.
+ReplayPager::Writable ReplayPager::expected_writes(const Fetch& wanted) {
+  Writable writable;
+  bool by_fault = wanted.why == HL_ARRIVAL_FAULT;
+  auto is_asked = [&](std::uint64_t page) { return wanted.asked <= page && page < wanted.asked_end; };
+  for (std::uint32_t i = 0; i < wanted.count; ++i)
+    writable[i] = expects_write(wanted.first + i, !by_fault || is_asked(wanted.first + i));
+  if (by_fault && forecast_.samples({index_of(wanted.first), wanted.count}))
+    writable[wanted.first == wanted.asked ? wanted.count - 1 : 0] = false;
+  for (std::uint32_t i = 0; i < wanted.count && wanted.write; ++i)
+    if (is_asked(wanted.first + i)) writable[i] = true;
+  return writable;
+}
+
+// As Fetcher::start_direct(): in stretches of equal protection.
+void ReplayPager::fetch(const Fetch& wanted) {
+  Writable writable = expected_writes(wanted);
+  make_room(wanted.count);
+  budget_.add(wanted.count);
+  for (std::uint32_t at = 0, end = 0; at < wanted.count; at = end) {
+    while (end < wanted.count && writable[end] == writable[at]) ++end;
+    if (writable[at] && borrow_frames(end - at)) budget_.subtract(end - at);
+    map(wanted, wanted.first + at, wanted.first + end, writable[at]);
+  }
+}
+
+void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t end, bool writable) {
+  hl_arrival why = wanted.asked < end && first < wanted.asked_end ? wanted.why : HL_ARRIVAL_READ_AHEAD;
+  for (std::uint64_t address = first; address < end; ++address) {
+    hl_page number = number_of(address);
+    ReplayPage& page = pages_[number];
+    page.state = State::resident;
+    page.dirty = writable;
+    page.ahead = address < wanted.asked || address >= wanted.asked_end;
+    page.zero = false;
+    // As Fetcher::publish(): one time in four, find out whether it is still written.
+    if (writable) page.often_written = page.often_written && ++recheck_ % 4 != 0;
+    ops_->arrived(policy_, number, 1, why, wanted.priority);
+  }
+}
+
+// As FaultHandler::map_zeros().
+void ReplayPager::bring_zeros(std::uint64_t first, std::uint32_t count, std::uint64_t demanded, bool write) {
+  make_room(count);
+  budget_.add(count);
+  if (write && borrow_frames(count)) budget_.subtract(count);
+  for (std::uint64_t address = first; address < first + count; ++address) {
+    hl_page number = number_of(address);
+    pages_[number] = {.state = State::resident, .dirty = true, .ahead = address != demanded, .zero = true};
+    ops_->arrived(policy_, number, 1, HL_ARRIVAL_FIRST_TOUCH, 0);
+  }
+}
+
+// As FaultHandler::serve_parked(): what is only read is copied, and its frame waits to expire; else it moves.
+void ReplayPager::take_back(std::uint64_t address, bool write, std::uint8_t priority) {
+  second_chance_.note_hit();
+  bool stays_clean = !write && !expects_write(address, true);
+  hl_page number = number_of(address);
+  ReplayPage& page = pages_[number];
+  frames_.leave(page.place, stays_clean);
+  if (stays_clean) budget_.add(1);
+  page.state = State::resident;
+  page.dirty = !stays_clean;
+  ops_->arrived(policy_, number, 1, HL_ARRIVAL_REFAULT, priority);
+}
+
+void ReplayPager::note_written(std::uint64_t address) {
+  ReplayPage& page = page_at(address);
+  page.dirty = page.often_written = true;
+  forecast_.note_written(index_of(address));
+}
+
+void ReplayPager::forget(std::uint64_t address) {
+  hl_page number = number_of(address);
+  ReplayPage& page = pages_[number];
+  if (page.state == State::parked) frames_.leave(page.place, true);
+  if (page.state == State::resident) {
+    ops_->departed(policy_, number, 1);
+    budget_.subtract(1);
+  }
+  page = {};
+}
+
+void ReplayPager::put_far(std::uint64_t address) {
+  bool often_written = page_at(address).often_written;
+  forget(address);
+  page_at(address).state = State::far;
+  page_at(address).often_written = often_written;
+}
+
+void ReplayPager::put_into_frame(std::uint64_t address) {
+  ReplayPage& page = page_at(address);
+  if (page.state == State::parked) return;
+  put_far(address);
+  page.state = State::parked;
+  page.place = frames_.park(number_of(address));
+  budget_.add(1);
+}
+
+// As Core::borrow_frames().
+bool ReplayPager::borrow_frames(std::uint32_t count) {
+  if (count < kBorrowFrom || frames_.used() < budget_.park_target() / 2 + count) return false;
+  return frames_.lend(count, [this](hl_page number) { far_now(number); });
+}
+
+void ReplayPager::far_now(hl_page number) { pages_[number].state = State::far; }
+
+void ReplayPager::make_room(std::uint32_t pages) {
+  while (!budget_.has_room(pages))
+    if (reclaim(std::max<std::size_t>(pages, 32)) == 0) return;
+}
+
+// As the reclaimer does between the two watermarks.
+void ReplayPager::keep_room(std::uint64_t now, std::vector<std::uint64_t>* left) {
+  for (bool goes_on = budget_.should_start(); goes_on && !budget_.should_stop();) {
+    auto wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(budget_.pages_until_stop(), 64, kBatchMax));
+    goes_on = reclaim(wanted) != 0;
+  }
+  for (std::uint64_t address : left_) page_at(address).left = now;
+  left->swap(left_);
+  left_.clear();
+}
+
+// As Evictor::reclaim().
+std::size_t ReplayPager::reclaim(std::size_t wanted) {
+  std::size_t freed = 0;
+  for (int round = 0; round < kRoundsMax && freed < wanted; ++round) {
+    std::size_t missing = wanted - freed, chosen = 0;
+    std::size_t freed_now = take_round(std::min<std::size_t>(missing, kBatchMax), &chosen);
+    std::uint32_t used = frames_.used(), target = budget_.park_target();
+    std::uint32_t surplus = used > target ? used - target : 0;
+    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(used, missing));
+    freed_now += expire(surplus);
+    if (chosen == 0 && freed_now == 0) break;
+    freed += freed_now;
+  }
+  return freed;
+}
+
+// As Evictor::take_round(): in the order of addresses, and those that need no frame first.
+std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
+  hl_page offered[kBatchMax];
+  Victim victims[kBatchMax];
+  std::uint32_t count = ops_->choose_victims(policy_, offered, static_cast<std::uint32_t>(wanted));
+  Victim* end = victims;
+  for (hl_page number : std::span(offered, count))
+    if (pages_[number].state == State::resident) *end++ = {addresses_[number], number};
+  *chosen = static_cast<std::size_t>(end - victims);
+  std::sort(victims, end, [](const Victim& a, const Victim& b) { return a.address < b.address; });
+  Victim* middle = std::stable_partition(
+      victims, end, [this](const Victim& victim) { return !wants_frame(pages_[victim.number]); });
+  std::for_each(victims, middle, [this](const Victim& victim) { unmap(victim); });
+  std::for_each(middle, end, [this](const Victim& victim) { park(victim); });
+  return static_cast<std::size_t>(middle - victims);
+}
+
+bool ReplayPager::wants_frame(const ReplayPage& page) {
+  if (page.forgotten) return false;
+  if (page.dirty) return true;
+  return second_chance_.enabled && (second_chance_.pays() || ++park_sample_ % 16 == 0);
+}
+
+void ReplayPager::note_leaves(const Victim& victim) {
+  pages_[victim.number].was_dirty = pages_[victim.number].dirty;
+  left_.push_back(victim.address);
+}
+
+void ReplayPager::unmap(const Victim& victim) {
+  note_leaves(victim);
+  ReplayPage& page = pages_[victim.number];
+  if (!page.dirty) forecast_.note_left_clean(index_of(victim.address));
+  page.state = page.forgotten ? State::untouched : State::far;
+  page.often_written = page.ahead = false;
+  budget_.subtract(1);
+}
+
+void ReplayPager::park(const Victim& victim) {
+  note_leaves(victim);
+  ReplayPage& page = pages_[victim.number];
+  page.place = frames_.park(victim.number);
+  if (page.dirty && page.ahead && page.zero) {  // nobody has written to it
+    frames_.leave(page.place, true);
+    page = {};
+    return;
+  }
+  if (page.dirty)
+    ++pages_out_;
+  else
+    forecast_.note_left_clean(index_of(victim.address));
+  page.often_written = page.often_written && page.dirty;
+  page.state = State::parked;
+  page.dirty = page.ahead = false;
+  second_chance_.note_parked();
+}
+
+std::uint32_t ReplayPager::expire(std::uint32_t most) {
+  std::uint32_t expired = frames_.expire(most, [this](hl_page number) { far_now(number); });
+  budget_.subtract(expired);
+  return expired;
+}
+
+}  // namespace hinterland::trace

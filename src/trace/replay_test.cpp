@@ -1,0 +1,160 @@
+// Replay against what it foretells: a program of which all accesses are known, recorded with little memory and
+// foretold with more.
+#include "trace/replay.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include "policy/policies.hpp"
+
+namespace hinterland::trace {
+namespace {
+
+constexpr std::uint64_t kBase = 0x7000'0000'0;  // a page
+
+ReplayOptions options(std::uint64_t pages, std::uint32_t read_ahead = 0) {
+  ReplayOptions options;
+  options.local_bytes = pages << kPageShift;
+  options.policy = find_policy("second-chance");
+  options.read_ahead_pages = read_ahead;
+  return options;
+}
+
+ProcessFacts recorded_with(std::uint64_t pages) {
+  ProcessFacts facts;
+  facts.program = "program";
+  facts.policy = "second-chance";
+  facts.process_id = facts.started_ns = 1;
+  facts.local_bytes = pages << kPageShift;
+  return facts;
+}
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  ReplayTest() : path_(std::filesystem::temp_directory_path() / ("replay_test." + std::to_string(getpid()))) {}
+  ~ReplayTest() override { std::filesystem::remove(path_); }
+
+  // What a trace has of these accesses with so many pages local: those that fault.
+  void record(const std::vector<FaultRecord>& accesses, std::uint64_t pages) {
+    Result<TraceWriter> writer = TraceWriter::create(path_, true);
+    ASSERT_TRUE(writer);
+    writer->process(recorded_with(pages));
+    Replay run(options(pages));
+    for (FaultRecord each : accesses) {
+      ReplayResult before = run.result();
+      run.fault(each);
+      if (run.result().refaults != before.refaults) each.kind = FaultKind::refault;
+      if (run.result().faults() != before.faults()) writer->fault(each);
+    }
+    ASSERT_EQ(writer->flush(), 0);
+  }
+  ReplayResult foretold(const ReplayOptions& settings, bool with_outlook = true) const {
+    Result<TraceFile> file = TraceFile::open(path_);
+    if (!file) throw std::runtime_error(file.error().what());
+    ReplayOptions all = settings;
+    if (with_outlook) all.outlook = std::make_shared<const ReplayOutlook>(*file);
+    Replay replay(all);
+    file->for_each_fault([&](const FaultRecord& fault) { replay.fault(fault); });
+    return replay.result();
+  }
+  static ReplayResult real(const std::vector<FaultRecord>& accesses, const ReplayOptions& settings) {
+    Replay run(settings);
+    for (const FaultRecord& each : accesses) run.fault(each);
+    return run.result();
+  }
+
+ private:
+  std::string path_;
+};
+
+double ratio(std::uint64_t a, std::uint64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
+// Pages that are touched most are hits when it is recorded, and yet must leave with more memory now and then, because
+// pages leave in the order in which they came: the trace has nothing of them at that time.
+TEST_F(ReplayTest, KnowsOfAccessesThatTheTraceHasNot) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> uniform;
+  std::vector<FaultRecord> accesses;
+  for (std::uint64_t i = 0; i < 400'000; ++i)
+    accesses.push_back(
+        {.time_ns = i, .page = kBase + static_cast<std::uint64_t>(8000 * std::pow(uniform(random), 6.0))});
+  record(accesses, 800);
+  for (std::uint64_t pages : {1000u, 2000u, 4000u}) {
+    std::uint64_t faults = real(accesses, options(pages)).faults();
+    EXPECT_NEAR(ratio(foretold(options(pages)).faults(), faults), 1, 0.1) << pages;
+    if (pages == 1000) {
+      EXPECT_LT(ratio(foretold(options(pages), false).faults(), faults), 0.9) << "the test shows nothing";
+    }
+  }
+}
+
+TEST_F(ReplayTest, ForetellsScansWithReadAhead) {
+  std::vector<FaultRecord> accesses;
+  for (std::uint64_t i = 0; i < 60'000; ++i)
+    accesses.push_back({.time_ns = i, .page = kBase + i % 6000, .write = i % 6000 < 1000});
+  record(accesses, 800);
+  for (std::uint64_t pages : {2000u, 4000u}) {
+    ReplayResult run = real(accesses, options(pages, 64)), known = foretold(options(pages, 64));
+    EXPECT_NEAR(ratio(known.faults(), run.faults()), 1, 0.05) << pages;
+    EXPECT_NEAR(ratio(known.pages_out, run.pages_out), 1, 0.05) << pages;
+    EXPECT_LT(known.faults(), accesses.size() / 4) << pages;
+  }
+}
+
+// Memory that is freed and touched again comes in runs of zeros, and what it held is not written.
+TEST_F(ReplayTest, FreedMemoryIsUntouched) {
+  Result<TraceWriter> writer =
+      TraceWriter::create(std::filesystem::temp_directory_path() / "replay_test.freed", true);
+  ASSERT_TRUE(writer);
+  writer->process(recorded_with(800));
+  for (std::uint64_t i = 0; i < 40'000; ++i)
+    writer->fault({.time_ns = i, .page = kBase + i % 4000, .kind = FaultKind::first_touch, .write = true});
+  ASSERT_EQ(writer->flush(), 0);
+  Result<TraceFile> file = TraceFile::open(writer->path());
+  std::filesystem::remove(writer->path());
+  ASSERT_TRUE(file);
+  ReplayOptions settings = options(2000, 64);
+  settings.outlook = std::make_shared<const ReplayOutlook>(*file);
+  Replay replay(settings);
+  file->for_each_fault([&](const FaultRecord& fault) { replay.fault(fault); });
+  EXPECT_EQ(replay.result().fetches, 0u);
+  EXPECT_LT(replay.result().first_touch, 1500u);
+  EXPECT_LT(replay.result().pages_out, 4000u);  // the last round alone is kept
+}
+
+// A write that no fault shows is taken to happen where it was expected.
+TEST_F(ReplayTest, ExpectedWritesAreWrites) {
+  for (bool expected : {false, true}) {
+    Replay replay(options(1000));
+    for (std::uint64_t i = 0; i < 40'000; ++i)
+      replay.fault({.time_ns = i, .page = kBase + i % 4000, .expects_write = expected});
+    EXPECT_EQ(replay.result().pages_out > 30'000, expected);
+  }
+}
+
+TEST(ReplayFrames, ExpireInOrderAndLendTheOldest) {
+  ReplayFrames frames;
+  std::vector<hl_page> gone;
+  auto note = [&](hl_page page) { gone.push_back(page); };
+  std::uint64_t places[8];
+  for (hl_page page = 0; page < 8; ++page) places[page] = frames.park(page);
+  frames.leave(places[0], false);
+  frames.leave(places[2], false);
+  EXPECT_EQ(frames.used(), 7u);
+  frames.leave(places[4], true);  // its memory is still there, but nobody's page
+  EXPECT_TRUE(frames.lend(3, note));
+  EXPECT_EQ(gone, (std::vector<hl_page>{3, 5}));
+  EXPECT_EQ(frames.expire(2, note), 2u);
+  EXPECT_EQ(gone, (std::vector<hl_page>{3, 5, 1, 6}));
+  EXPECT_FALSE(frames.lend(2, note));
+  EXPECT_EQ(frames.used(), 1u);
+}
+
+}  // namespace
+}  // namespace hinterland::trace
