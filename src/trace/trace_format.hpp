@@ -32,6 +32,7 @@ enum BlockKind : std::uint32_t {
   kSummaryBlock = 7,
   kHintBlock = 8,
   kAllocationBlock = 9,
+  kHintFoundBlock = 10,
 };
 // XXH3 of the bytes, the kind being the seed: a damaged kind must not pass for one of a newer version.
 inline std::uint64_t checksum_of(std::uint32_t kind, const void* bytes, std::size_t size) {
