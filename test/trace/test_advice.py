@@ -112,6 +112,13 @@ class Patched(AdviceTest):
         _, text = self.follow("rows.c", "6M", "1024", "1500")
         self.assertIn("+  hl_hint(&row[0], .size = count * sizeof row[0]);\n", text)
 
+    def test_a_parameter_that_goes_through_the_callers_row(self):
+        """The hint stands where the row is known, two calls further out, and not in the function that faults."""
+        report, text = self.follow("points.cpp", "6M", "500000", "2", flags=("-std=c++20",))
+        self.assertIn("hl::hint(&points[hl_from], {.size = (hl_to - hl_from) * sizeof points[0]});", text)
+        self.assertNotIn("&a[", text)
+        self.assertTrue(report["places"][0]["before_loop"])
+
     def test_pieces_of_a_long_row(self):
         """The loop goes round as often as before, though its end moves while it runs."""
         report, text = self.follow("scan.c", "6M", "2500000", "3")

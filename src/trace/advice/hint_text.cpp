@@ -144,6 +144,26 @@ PlacedHint place_before_loop(const SourceText& source, Dialect dialect, const Hi
   return placed;
 }
 
+PlacedHint place_walk_before_loop(const SourceText& source, Dialect dialect, const HintForm& form,
+                                  const Access& access) {
+  PlacedHint placed;
+  std::optional<std::size_t> keyword = walking_loop_around(source, access);
+  Statement statement = statement_of(source, keyword.value_or(access.first));
+  if (!keyword || statement.standing != Standing::before || statement.first != *keyword ||
+      !is_first_on_line(source, *keyword)) {
+    placed.why_not = "there is no loop that it walks";
+    return placed;
+  }
+  HintForm walk = form;
+  walk.size.clear();
+  int line = source.tokens()[*keyword].line;
+  placed.statement = hint_statement(dialect, walk, access.address(source));
+  placed.where = "before the loop of line " + std::to_string(line);
+  placed.insertions = {
+      {source.line_start(line), indentation(source.line_text(line)) + placed.statement + source.newline()}};
+  return placed;
+}
+
 PlacedHint place_in_pieces(const SourceText& source, Dialect dialect, const HintForm& form, const CountingLoop& loop,
                            const Access& access) {
   PlacedHint placed;

@@ -42,6 +42,10 @@ struct CountingLoop {
 // The innermost loop around it, if it is such a one.
 std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token);
 
+// Of `*p`, the `for` token of the innermost loop around it, if that does nothing with p but step it up by one at its
+// end, and did not declare it.
+std::optional<std::size_t> walking_loop_around(const SourceText& source, const Access& access);
+
 // Whether it can be cut into pieces: it declares its variable, nothing else changes that, and its body neither leaves
 // it by `break` or `goto` nor has a label to come back to.
 bool can_be_cut(const SourceText& source, const CountingLoop& loop);
