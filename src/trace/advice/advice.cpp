@@ -384,6 +384,9 @@ class Adviser {
 
 AdviceReport advise(const TraceFile& trace, Symbols& symbols, SourceTree& sources, const AdviceOptions& options) {
   AdviceReport report = Adviser(trace, symbols, sources).run(options);
+  report.review = review_hints(trace, symbols, sources, report.sites, report.costs, report.settings);
+  if (report.review.noted)
+    report.remarks.push_back("hints were noted and not followed: the advice is for the program without them");
   for (const std::string& remark : symbols.remarks()) report.remarks.push_back(remark);
   for (const std::string& remark : sources.remarks()) report.remarks.push_back(remark);
   return report;
