@@ -193,6 +193,10 @@ class GoingWrong(AdviceTest):
         self.assertIn("no hint to write", done.stderr)
         self.assertFalse(os.path.exists(self.path("p.patch")))
 
+    def test_debug_information_without_variables(self):
+        self.build_and_trace("random_array.c", "4M", "1500", "1", flags=("-g1",))
+        self.assertIn("was built with -g1", self.advise()[1])
+
     def test_sources_that_are_not_those(self):
         self.build_and_trace("random_array.c", "4M", "4096", "1")
         source = self.path("src/random_array.c")

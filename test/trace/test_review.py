@@ -4,6 +4,7 @@ hints followed and only noted."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -27,7 +28,7 @@ class Review(TraceTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def record(self, *options):
-        done = self.trace("./bad_hints", "4096", "2", local="4M", options=(*PLAIN, *options))
+        done = self.trace("./bad_hints", "4096", "3", local="4M", options=(*PLAIN, *options))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.need_kernel_sampling(done)
 
@@ -57,6 +58,14 @@ class Review(TraceTest):
         self.assertEqual((found["wrong"], found["ahead"]), ({}, {}))  # what is there is used without a trace
         self.assertIn("--hints note", review["remarks"][0])
         self.assertIn(f"bad_hints.c:{MARKS['late']} late: too late\n", text)
+        self.assertEqual(self.call("report", "t.trace", "--html", "t.html").returncode, 0)
+        page = pathlib.Path(self.path("t.html")).read_text(encoding="utf-8")
+        data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL).group(1))
+        self.assertEqual({each["fault"] for each in data["hints"]["objections"]},
+                         {each for objections in found.values() for each in objections})
+        shown = self.driven(page, """document.body.dataset.result = JSON.stringify({errors: window.errors,
+            items: [...document.querySelectorAll('#objections li')].map(item => item.textContent)});""")
+        self.assertEqual(len(shown["items"]), len(data["hints"]["objections"]))
         self.assertNotIn(f"bad_hints.c:{MARKS['good']} good: ", text.split("Hints that the program has")[1])
 
     def test_a_priority_that_is_heard(self):

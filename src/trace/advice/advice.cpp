@@ -50,6 +50,7 @@ class Adviser {
     judge(options.top);
     if (report_.predicted) report_.advised = predictor.with(advised_);
     predictor_ = nullptr;
+    for (const std::string& remark : locator_.remarks()) report_.remarks.push_back(remark);
     report_.sites = std::move(sites_);
     report_.forms = std::move(advised_);
     return std::move(report_);

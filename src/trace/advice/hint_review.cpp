@@ -22,9 +22,10 @@ std::string ReviewedHint::name() const {
 
 namespace {
 
-constexpr std::uint64_t kEnough = 20;           // records: of fewer nothing is said
+constexpr std::uint64_t kEnough = 20;  // records: of fewer nothing is said
+// Each page is found at most once in a round of reclaim, however often it is hinted.
+constexpr double kOfFound = 0.34;
 constexpr double kSeldom = 0.1, kOften = 0.25;  // shares
-constexpr double kPays = 0.01;                  // of all waiting
 constexpr std::size_t kReplayedMax = 20;        // hints
 constexpr int kNearLines = 12;
 constexpr double kFaultsThatMatter = 0.01;  // of all that hints can spare
@@ -105,7 +106,7 @@ class Review {
   void judge_place(std::uint32_t number) {
     ReviewedHint& hint = tally_.hints[number];
     double found = static_cast<double>(hint.found * kHintCallersEvery);
-    bool seldom = hint.found >= kEnough / 2 && hint.fetches < kSeldom * found;
+    bool seldom = hint.found >= kEnough / 2 && hint.fetches < kOfFound * found;
     bool never = hint.fetched == 0 && hint.found == 0;
     if (seldom || hint.fetched == 0) {
       if (judge_late(hint)) return;
@@ -266,8 +267,10 @@ class Review {
     if (hint.priority > 0) {
       Prediction without = replay(number, Without::priority);
       double saves = as_it_is_.waiting_ns - without.waiting_ns;
-      if (saves < kPays * as_it_is_.waiting_ns) return;
       std::uint64_t before = as_it_is_.result.pages_in, after = without.result.pages_in;
+      bool comes_back =
+          before > after && static_cast<double>(before - after) >= kOften * static_cast<double>(hint.fetched);
+      if (!comes_back || saves <= 0) return;
       object(hint, HintFault::priority_hurts,
              "with .ev_prio " + std::to_string(hint.priority) + " " + std::to_string(before) +
                  " pages are fetched, and without " + std::to_string(after),

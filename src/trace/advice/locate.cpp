@@ -2,6 +2,7 @@
 
 #include <dwarf.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "trace/advice/expression_types.hpp"
@@ -63,6 +64,7 @@ Located Locator::look_at(const FaultSite& site, const std::string& file, int lin
   if (file.empty() || line == 0) return located;
   Unit unit = symbols_.unit_at(site.code_address);
   located.path = path_of(site.code_address, file);
+  look_at_options(unit, site.module);
   located.source = sources_.read(located.path);
   located.chosen.why = "its source file is not there";
   if (located.source == nullptr) return located;
@@ -105,6 +107,17 @@ void Locator::add_index(Located& located) {
   if (chosen.sure) return;
   located.indexes_from = 1;
   chosen.why = "the memory that is used in order may be that of the index";
+}
+
+// GCC says its options, and the last -g counts.
+void Locator::look_at_options(const Unit& unit, const std::string& module) {
+  std::size_t at = unit.producer.rfind(" -g");
+  if (at == std::string::npos || !(unit.producer.substr(at, 4) == " -g1")) return;
+  std::string remark =
+      module +
+      " was built with -g1, which leaves out variables and types: build it with -g, so that hints of "
+      "calls, references and classes can be told";
+  if (std::find(remarks_.begin(), remarks_.end(), remark) == remarks_.end()) remarks_.push_back(std::move(remark));
 }
 
 std::string Locator::path_of(std::uint64_t code_address, const std::string& file) {

@@ -33,15 +33,20 @@ class Locator {
   Located look_up(const FaultSite& site, bool write);
   std::optional<GivenBy> given_by_caller(const FaultSite& site, const Located& located, const Access& access);
 
+  // Sentences: programs whose debug information lacks what the advice could use.
+  const std::vector<std::string>& remarks() const { return remarks_; }
+
   static void add_other_side(Located& located);
   static void add_index(Located& located);
 
  private:
   Located look_at(const FaultSite& site, const std::string& file, int line, int column, bool write);
+  void look_at_options(const Unit& unit, const std::string& module);
   std::string path_of(std::uint64_t code_address, const std::string& file);
 
   Symbols& symbols_;
   SourceTree& sources_;
+  std::vector<std::string> remarks_;
 };
 
 }  // namespace hinterland::trace
