@@ -108,6 +108,11 @@ class Patched(AdviceTest):
         self.assertIn("hl::hint(&values[0], {.size = count * sizeof values[0]});", text)
         self.assertTrue(report["places"][0]["before_loop"])
 
+    def test_a_method_that_returns_a_reference(self):
+        """What it hides is hinted where it is called; evaluated once, as before."""
+        _, text = self.follow("buckets.cpp", "4M", "4096", "3", flags=("-std=c++20",))
+        self.assertIn("hl_at = &bucket(hash); hl::read(hl_at); hl_at; }))", text)
+
     def test_a_row_before_its_loop(self):
         _, text = self.follow("rows.c", "6M", "1024", "1500")
         self.assertIn("+  hl_hint(&row[0], .size = count * sizeof row[0]);\n", text)

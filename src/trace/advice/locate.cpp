@@ -80,6 +80,7 @@ Located Locator::look_at(const FaultSite& site, const std::string& file, int lin
     return kind_of_name(symbols_.module_of(site.code_address), site.code_address, name);
   };
   located.chosen = choose_access(*located.source, line, column, write, names);
+  if (located.chosen.accesses.empty() && located.dialect != Dialect::c) add_call(site, column, located);
   return located;
 }
 
@@ -107,6 +108,29 @@ void Locator::add_index(Located& located) {
   if (chosen.sure) return;
   located.indexes_from = 1;
   chosen.why = "the memory that is used in order may be that of the index";
+}
+
+// `number = bucket(hash)`, where bucket() returns a reference: compilers put the load at the call's last bracket.
+void Locator::add_call(const FaultSite& site, int column, Located& located) {
+  const SourceText& source = *located.source;
+  if (located.line > source.lines()) return;
+  for (std::size_t i = source.first_token_of(located.line); i < source.first_token_of(located.line + 1); ++i) {
+    std::size_t open =
+        source.is(i, ")") && source.tokens()[i].column == column ? source.partner(i) : SourceText::kNone;
+    if (open == SourceText::kNone || open < 2 || source.tokens()[open - 1].kind != TokenKind::word) continue;
+    bool plain = !source.is(open - 2, ".") && !source.is(open - 2, "->") && !source.is(open - 2, "::");
+    bool read = source.is(i + 1, ";") && (source.is(open - 2, "=") || source.is(open - 2, "return"));
+    if (!plain || !read ||
+        !returns_reference(symbols_.module_of(site.code_address), site.code_address, source.word(open - 1)))
+      continue;
+    Access access;
+    access.first = access.address_first = open - 1;
+    access.last = access.address_last = i;
+    access.sign = open;
+    access.calls = true;
+    located.chosen = {{access}, true, ""};
+    return;
+  }
 }
 
 // GCC says its options, and the last -g counts.

@@ -41,6 +41,7 @@ class Locator {
 
  private:
   Located look_at(const FaultSite& site, const std::string& file, int line, int column, bool write);
+  void add_call(const FaultSite& site, int column, Located& located);
   void look_at_options(const Unit& unit, const std::string& module);
   std::string path_of(std::uint64_t code_address, const std::string& file);
 
