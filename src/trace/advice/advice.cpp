@@ -311,7 +311,7 @@ class Adviser {
       AddressKind kind = dialect == Dialect::c ? AddressKind::plain
                                                : address_kind(symbols_.module_of(advice.site.code_address),
                                                               advice.site.code_address, *located.source, access);
-      if (form.sequential && !chosen_by_index)
+      if ((form.sequential || form.read_ahead > 0) && !chosen_by_index)
         add(ready, place_walk_before_loop(*located.source, dialect, form, access));
       if (advice.loop_place == LoopPlace::before || advice.loop_place == LoopPlace::pieces)
         add_before_loop(located, dialect, form, access, advice, ready);

@@ -79,21 +79,27 @@ std::string walked(const std::string& text) {
   return placed.insertions.empty() ? placed.why_not : with_insertions(source, placed.insertions);
 }
 
-TEST(WalkingLoop, GetsItsHintBefore) {
-  EXPECT_EQ(walked("void f() {\n  float sum = 0;\n  for (const V* e = row + n; row < e; ++row) sum += *row;\n}\n"),
-            "void f() {\n  float sum = 0;\n  hl::seq_read(row);\n"
-            "  for (const V* e = row + n; row < e; ++row) sum += *row;\n}\n");
+TEST(WalkingLoop, GetsAHintForAllOfIt) {
+  EXPECT_EQ(walked("void f() {\n  float sum = 0;\n  for (; row < e; ++row) sum += *row;\n}\n"),
+            "void f() {\n  float sum = 0;\n  hl::hint(row, {.size = (e > row ? e - row : 0) * sizeof *row});\n"
+            "  for (; row < e; ++row) sum += *row;\n}\n");
+  // Where it declares its end, which is evaluated once as before.
+  EXPECT_EQ(walked("void f() {\n  float sum = 0;\n  for (const V* e = row + n(); row != e; row++) sum += *row;\n}\n"),
+            "void f() {\n  float sum = 0;\n  for (const V* e = __extension__({ auto hl_end = row + n(); "
+            "hl::hint(row, {.size = (hl_end > row ? hl_end - row : 0) * sizeof *row}); hl_end; }); row != e; row++) "
+            "sum += *row;\n}\n");
 }
 
 TEST(WalkingLoop, IsNoOther) {
   constexpr const char* kNone = "there is no loop that it walks";
-  // It declares its pointer; moves it otherwise; is not the only statement there.
+  // It declares its pointer; moves it otherwise; declares something else besides; is a body itself.
   EXPECT_EQ(walked("void f() {\n  float sum = 0;\n  for (const V* row = b; row < e; ++row) sum += *row;\n}\n"),
             kNone);
   EXPECT_EQ(walked("void f() {\n  float sum = 0;\n  for (; row < e; ++row) sum += *row, row += 2, *row;\n}\n"),
             kNone);
   EXPECT_EQ(walked("void f() {\n  float sum = 0;\n  for (; row < e; row += 2) sum += *row;\n}\n"), kNone);
-  EXPECT_EQ(walked("void f() {\n  if (x)\n  for (; row < e; ++row) sum += *row;\n}\n"), kNone);
+  EXPECT_EQ(walked("void f() {\n  float sum = 0;\n  for (V *e = a, *d = b; row < e; ++row) sum += *row;\n}\n"),
+            kNone);
   EXPECT_EQ(walked("void f() {\n  while (row < e)\n  sum += *row;\n}\n"), kNone);
 }
 

@@ -224,7 +224,7 @@ LoopHead loop_head_around(const SourceText& source, std::size_t token) {
 
 }  // namespace
 
-std::optional<std::size_t> walking_loop_around(const SourceText& source, const Access& access) {
+std::optional<WalkingLoop> walking_loop_around(const SourceText& source, const Access& access) {
   bool plain = source.is(access.sign, "*") && access.sign == access.first && !access.needs_ampersand &&
                access.address_first == access.address_last && is_word(source, access.address_first);
   LoopHead loop = plain ? loop_head_around(source, access.first) : LoopHead{};
@@ -240,11 +240,20 @@ std::optional<std::size_t> walking_loop_around(const SourceText& source, const A
     std::string_view behind = source.word(i + 1), before = source.word(i - 1);
     return one_of(behind, kAssignments) || behind == "++" || behind == "--" || before == "++" || before == "--";
   };
-  for (std::size_t i = loop.open; i < loop.semicolons[0]; ++i)
-    if (touched(i)) return {};
   for (std::size_t i = loop.body_first; i <= loop.body_last; ++i)
     if (touched(i)) return {};
-  return loop.open - 1;
+  WalkingLoop found;
+  found.keyword = loop.open - 1;
+  if (!is_word(source, test + 2) || test + 3 != loop.semicolons[1]) return {};
+  found.end = source.word(test + 2);
+  for (std::size_t i = loop.open + 1; i < loop.semicolons[0]; ++i) {
+    bool separates = source.is(i, ",") && source.around(i) == loop.open;
+    if (touched(i) || separates) return {};
+    if (!source.is(i, found.end) || !source.is(i + 1, "=")) continue;
+    found.end_first = i + 2;
+    found.end_last = loop.semicolons[0] - 1;
+  }
+  return found;
 }
 
 std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token) {
