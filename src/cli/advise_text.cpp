@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/size.hpp"
+#include "cli/hint_review_text.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -176,7 +177,7 @@ std::string advice_text(const trace::TraceFile& file, const AdviceReport& report
   std::string text = head_text(file, report);
   std::size_t number = 0;
   for (const Advice& advice : report.advice) text += one_text(advice, report, ++number);
-  return text + total_text(report) +
+  return text + total_text(report) + hint_review_text(report.review) +
          (patched ? "" : "\nNo compiler has seen these lines: --patch FILE tries them, and writes them.\n");
 }
 
@@ -198,6 +199,7 @@ Json advice_json(const trace::TraceFile& file, const AdviceReport& report) {
           {"predicted_hinted", result.hinted()},
           {"predicted_unhinted", result.fetches + result.refaults + result.protection},
           {"remarks", std::move(remarks)},
+          {"hint_review", hint_review_json(report.review)},
           {"places", std::move(places)}};
 }
 

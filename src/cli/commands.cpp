@@ -93,6 +93,10 @@ constexpr Command kCommands[] = {
      "Needs the program's sources, and the program built with -g. Where a line has several expressions that may have "
      "faulted, and debug information does not tell which, all of them are hinted, and that is said. A hint is never "
      "an access and changes no result.\n\n"
+     "Of a program that has hints, it names those that look wrong: that hardly ever fetch, come too late, name too "
+     "little or what is not used, read ahead what nobody needs, or send away what comes back. All of it shows in a "
+     "trace "
+     "recorded with --hints note, which follows none.\n\n"
      "With --budget the least --local with which the program is hardly slower than with all its memory local.\n\n"
      "Record for it without read-ahead, which hides accesses: hinterland trace --read-ahead 0 --takeover start.",
      "hinterland trace --read-ahead 0 --takeover start --local 64M -o server.trace -- ./server\n"

@@ -42,6 +42,8 @@ class FaultObserver {
                      bool expects_write) = 0;
   // On the thread that hints, several at a time, holding nothing.
   virtual void hint(const HintSeen& /*seen*/) {}
+  // The same for one that finds all its pages there: of those that ask the runtime, which are few (hint_map.hpp).
+  virtual void hint_found_all(const HintSeen& /*seen*/) {}
   // Nobody listens any more, and nobody will.
   virtual bool is_over() { return false; }
   // Hints are only told of, and not followed: what they would have spared comes as a fault.

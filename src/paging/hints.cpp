@@ -33,7 +33,7 @@ void Hints::serve(const Hint& hint, Evictor& direct) {
   if (wanted.now.count == 0) return;
   listen();
   count(Counter::hint_calls);
-  if (all_there(wanted) || on_signal_stack() || is_only_noted(hint, wanted)) return;
+  if (all_there(hint, wanted) || on_signal_stack() || is_only_noted(hint, wanted)) return;
   Undisturbed undisturbed(Undisturbed::Signals::blocked_where_handled);
   Lane& lane = take_lane();
   undisturbed.make_sure();
@@ -48,7 +48,7 @@ bool Hints::begin(const Hint& hint, Evictor& direct) {
   if (wanted.now.count == 0) return false;
   listen();
   count(Counter::hint_calls);
-  if (all_there(wanted) || on_signal_stack() || is_only_noted(hint, wanted)) return false;
+  if (all_there(hint, wanted) || on_signal_stack() || is_only_noted(hint, wanted)) return false;
   Undisturbed undisturbed(Undisturbed::Signals::blocked_where_handled);
   Lane& lane = take_lane();
   undisturbed.make_sure();
@@ -103,7 +103,7 @@ Hints::Wanted Hints::pages_of(const Hint& hint) const {
 
 // Without a lock: the map may miss what is there already, because a fault brought it before the first hint, and pages
 // that were never touched are the fault's business. So are busy ones, but for those that we may have to wait for.
-bool Hints::all_there(const Wanted& wanted) {
+bool Hints::all_there(const Hint& hint, const Wanted& wanted) {
   std::uint64_t there = 0;
   for (std::uint32_t i = 0; i < wanted.now.count; ++i) {
     PageIndex page = wanted.now.first + i;
@@ -115,6 +115,7 @@ bool Hints::all_there(const Wanted& wanted) {
     ++there;
   }
   count(Counter::hint_pages_there, there);
+  if (there != 0) tell_of_found(hint, wanted);
   return true;
 }
 

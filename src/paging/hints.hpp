@@ -80,7 +80,8 @@ class Hints {
 
   void listen();
   Wanted pages_of(const Hint& hint) const;
-  bool all_there(const Wanted& wanted);
+  bool all_there(const Hint& hint, const Wanted& wanted);
+  void tell_of_found(const Hint& hint, const Wanted& wanted);
   bool is_only_noted(const Hint& hint, const Wanted& wanted);
   bool is_on_its_way(PageRun run) const;
   void start(Lane& lane, const Wanted& wanted, Evictor& direct);

@@ -3,6 +3,13 @@
 
 namespace hinterland {
 
+void Hints::tell_of_found(const Hint& hint, const Wanted& wanted) {
+  FaultObserver* observer = core_.observer.load(std::memory_order_acquire);  // pairs with who sets it
+  if (observer == nullptr) [[likely]]
+    return;
+  observer->hint_found_all({.address = hint.address, .pages = wanted.now.count, .write = wanted.write});
+}
+
 // Tells the observer, where there is one.
 bool Hints::is_only_noted(const Hint& hint, const Wanted& wanted) {
   FaultObserver* observer = core_.observer.load(std::memory_order_acquire);  // pairs with who sets it

@@ -11,6 +11,7 @@
 
 #include "base/size.hpp"
 #include "policy/policies.hpp"
+#include "trace/advice/hint_review.hpp"
 #include "trace/exports.hpp"
 #include "trace/hint_profile.hpp"
 #include "trace/replay.hpp"
@@ -24,6 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kSitesShown = 100, kSourceLines = 4;  // on either side of a line
+constexpr std::uint64_t kReviewedFaultsMax = 2'000'000;
 constexpr std::size_t kColumns = 300, kRows = 150;
 constexpr double kSmallest = 1e-5;                    // share of faults below which stacks are not told apart
 constexpr std::uint64_t kReplayedFaults = 5'000'000;  // a second or two for each point of the curve
@@ -101,6 +103,21 @@ Json source_around(const Site& site) {
   return lines;
 }
 
+// What speaks against the program's hints, as far as it shows without a replay.
+Json objections_json(const TraceFile& trace, Symbols& symbols) {
+  SourceTree sources("");
+  FaultSites sites = find_fault_sites(trace, symbols, kReviewedFaultsMax);
+  HintReview review = review_hints(trace, symbols, sources, sites, costs_of(trace), {});
+  Json objections = Json::array();
+  for (const ReviewedHint& hint : review.hints)
+    for (const HintObjection& objection : hint.objections)
+      if (objections.size() < kSitesShown)
+        objections.push_back({{"name", hint.name()},
+                              {"fault", kHintFaultNames[static_cast<std::size_t>(objection.fault)]},
+                              {"why", objection.why}});
+  return objections;
+}
+
 // Of the program's hints: what share of its misses they cover, and which lines they are.
 Json hints_json(const TraceFile& trace, Symbols& symbols) {
   HintProfile profile = make_hint_profile(trace, symbols);
@@ -114,8 +131,13 @@ Json hints_json(const TraceFile& trace, Symbols& symbols) {
                      {"source", source_around(site.place)},
                      {"line", site.place.line}});
   }
-  return {{"calls", profile.calls + profile.lost}, {"covered", profile.coverage()}, {"faults", profile.faults},
-          {"noted", profile.only_noted},           {"lost", profile.lost},          {"sites", std::move(sites)}};
+  return {{"calls", profile.calls + profile.lost},
+          {"covered", profile.coverage()},
+          {"faults", profile.faults},
+          {"noted", profile.only_noted},
+          {"lost", profile.lost},
+          {"sites", std::move(sites)},
+          {"objections", profile.calls > 0 ? objections_json(trace, symbols) : Json::array()}};
 }
 
 std::string as_pattern(const std::string& text) {

@@ -99,6 +99,11 @@ void Recording::take_fault(const FaultEvent& event, bool sampled, std::uint64_t 
 }
 
 void Recording::take_hint(const HintEvent& event) {
+  if (event.found_all != 0) {
+    writer_->hint_found({since_start(event.time_ns), event.address >> kPageShift, event.thread_id,
+                         stack_of(event.callers, *writer_)});
+    return;
+  }
   HintRecord hint{.time_ns = since_start(event.time_ns),
                   .page = event.address >> kPageShift,
                   .thread_id = event.thread_id,

@@ -32,7 +32,9 @@ struct HintEvent {
   std::uint32_t thread_id;
   std::uint32_t pages, far, far_ahead;
   std::uint16_t parked, write_protect;
-  std::uint8_t write, sequential, priority, reserved[5];
+  std::uint8_t write, sequential, priority;
+  std::uint8_t found_all;  // 1: nothing was missing; one in kHintCallersEvery of such is told, with its callers
+  std::uint8_t reserved[4];
 };
 static_assert(sizeof(HintEvent) == 96);
 
@@ -97,7 +99,8 @@ inline constexpr const char* kDirectoryVariable = "HINTERLAND_TRACE_DIR";
 inline constexpr const char* kInstructionVariable = "HINTERLAND_TRACE_INSTRUCTIONS";
 // Set: hints are recorded, and not followed.
 inline constexpr const char* kNoteHintsVariable = "HINTERLAND_TRACE_NOTE_HINTS";
-// One in so many hints is recorded with its callers: unwinding takes a microsecond or two.
+// One in so many hints is recorded with its callers: unwinding takes a microsecond or two. Where they are only noted
+// all are: each costs a fault anyway.
 inline constexpr std::uint64_t kHintCallersEvery = 8;
 
 }  // namespace hinterland::trace

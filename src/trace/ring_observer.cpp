@@ -41,6 +41,7 @@ class RingObserver final : public FaultObserver {
   void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind,
              bool expects_write) override;
   void hint(const HintSeen& seen) override;
+  void hint_found_all(const HintSeen& seen) override;
   bool hints_are_only_noted() const override { return only_notes_hints; }
   // This process's ring, if it has one that is still read.
   RingFile* ring();
@@ -56,6 +57,7 @@ class RingObserver final : public FaultObserver {
 
  private:
   void open();
+  void put(RingFile* to, HintEvent event, bool with_callers);
   void give_up(RingFile* ring);
   int create_file() const;
   void describe(RingFile& ring) const;
@@ -178,10 +180,7 @@ std::uint64_t RingObserver::instruction_of(std::uint32_t thread_id) {
   return last != nullptr ? std::strtoull(last + 1, nullptr, 16) : 0;
 }
 
-// Of a process that has not faulted yet no hints are recorded: nor has it a trace.
-void RingObserver::hint(const HintSeen& seen) {
-  RingFile* to = ring();
-  if (to == nullptr) return;
+HintEvent event_of(const HintSeen& seen) {
   HintEvent event{};
   event.time_ns = now_ns();
   event.address = seen.address;
@@ -195,7 +194,24 @@ void RingObserver::hint(const HintSeen& seen) {
   event.write = seen.write;
   event.sequential = seen.sequential;
   event.priority = seen.priority;
-  if (one_in(kHintCallersEvery) && !to->hints.is_full()) {
+  return event;
+}
+
+// Of a process that has not faulted yet no hints are recorded: nor has it a trace.
+void RingObserver::hint(const HintSeen& seen) {
+  if (RingFile* to = ring(); to != nullptr) put(to, event_of(seen), only_notes_hints || one_in(kHintCallersEvery));
+}
+
+void RingObserver::hint_found_all(const HintSeen& seen) {
+  RingFile* to = ring();
+  if (to == nullptr || !one_in(kHintCallersEvery)) return;
+  HintEvent event = event_of(seen);
+  event.found_all = 1;
+  put(to, event, true);
+}
+
+void RingObserver::put(RingFile* to, HintEvent event, bool with_callers) {
+  if (with_callers && !to->hints.is_full()) {
     InsideRuntime inside;
     find_callers(event.callers, HintEvent::kFrames);
   }

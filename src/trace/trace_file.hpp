@@ -75,13 +75,25 @@ struct HintRecord {
   std::uint64_t time_ns = 0;  // since started_ns
   std::uint64_t page = 0;     // of its address
   std::uint64_t thread_id = 0;
-  std::uint64_t stack = kNoStack;  // index into the trace's stacks; of one in kHintCallersEvery
-  std::uint64_t pages = 0;         // as HintSeen says
+  std::uint64_t stack =
+      kNoStack;             // index into the trace's stacks; of one in kHintCallersEvery, or all that were only noted
+  std::uint64_t pages = 0;  // as HintSeen says
   std::int64_t read_ahead = 0;
   std::uint64_t far = 0, far_ahead = 0, parked = 0, write_protect = 0;
   bool write = false, sequential = false;
   std::uint8_t priority = 0;
   bool operator==(const HintRecord&) const = default;
+};
+
+// A hint that found all its pages there. Hardly any such ask the runtime (paging/hint_map.hpp): each page's first one
+// since reclaim last looked at the page, of these one in kHintCallersEvery. So they show who hints what is there
+// anyway, and not how often.
+struct HintFoundRecord {
+  std::uint64_t time_ns = 0;  // since started_ns
+  std::uint64_t page = 0;
+  std::uint64_t thread_id = 0;
+  std::uint64_t stack = kNoStack;  // index into the trace's stacks
+  bool operator==(const HintFoundRecord&) const = default;
 };
 
 // That memory was allocated, or given back: see AllocationEvent. Its kinds are those of ring.hpp.
@@ -129,13 +141,16 @@ class TraceWriter {
   void fault(const FaultRecord& record);
   void sample(const StackSample& sample);
   void hint(const HintRecord& record);
+  void hint_found(const HintFoundRecord& record);
   void allocation(const AllocationRecord& record);
   std::uint64_t stack(const Stack& stack);  // its index: the same for equal stacks
   void summary(const Summary& summary);
   // 0, or the errno of the write that failed, once and for all.
   int flush();
   const std::string& path() const { return path_; }
-  std::size_t buffered() const { return faults_.size() + samples_.size() + hints_.size() + allocations_.size(); }
+  std::size_t buffered() const {
+    return faults_.size() + samples_.size() + hints_.size() + hints_found_.size() + allocations_.size();
+  }
 
  private:
   TraceWriter() = default;
@@ -145,10 +160,11 @@ class TraceWriter {
   std::string path_;
   int file_ = -1;
   int error_ = 0;
-  ByteWriter faults_, samples_, stacks_, hints_, allocations_;
+  ByteWriter faults_, samples_, stacks_, hints_, hints_found_, allocations_;
   FaultRecord last_fault_;
   StackSample last_sample_;
   HintRecord last_hint_;
+  HintFoundRecord last_found_;
   AllocationRecord last_allocation_;
   std::map<std::vector<std::uint64_t>, std::uint64_t> known_stacks_;  // with `whole` as their last word
 };
@@ -172,6 +188,7 @@ class TraceFile {
 
   void for_each_fault(const std::function<void(const FaultRecord&)>& visit) const;
   void for_each_hint(const std::function<void(const HintRecord&)>& visit) const;
+  void for_each_hint_found(const std::function<void(const HintFoundRecord&)>& visit) const;
   void for_each_allocation(const std::function<void(const AllocationRecord&)>& visit) const;
 
  private:
@@ -183,7 +200,7 @@ class TraceFile {
 
   const std::uint8_t* data_ = nullptr;  // mapped
   std::size_t size_ = 0;
-  std::vector<std::span<const std::uint8_t>> fault_blocks_, hint_blocks_, allocation_blocks_;
+  std::vector<std::span<const std::uint8_t>> fault_blocks_, hint_blocks_, found_blocks_, allocation_blocks_;
 };
 
 }  // namespace hinterland::trace

@@ -128,8 +128,12 @@ TEST_F(TraceFileTest, GivesBackHints) {
                       .sequential = i % 3 == 0,
                       .priority = static_cast<std::uint8_t>(i % 4)};
   };
+  auto found = [&](std::uint64_t i) {
+    return HintFoundRecord{i * 100 + 50, 500 + i % 9, i % 3, i % 2 == 0 ? hint(0).stack : kNoStack};
+  };
   for (std::uint64_t i = 0; i < 100; ++i) {
     writer->hint(hint(i));
+    writer->hint_found(found(i));
     if (i % 30 == 0) {
       ASSERT_EQ(writer->flush(), 0);
     }
@@ -143,6 +147,9 @@ TEST_F(TraceFileTest, GivesBackHints) {
   ASSERT_EQ(file->stacks.size(), 2u);
   std::uint64_t i = 0;
   file->for_each_hint([&](const HintRecord& read) { EXPECT_EQ(read, hint(i++)); });
+  EXPECT_EQ(i, 100u);
+  i = 0;
+  file->for_each_hint_found([&](const HintFoundRecord& read) { EXPECT_EQ(read, found(i++)); });
   EXPECT_EQ(i, 100u);
 }
 

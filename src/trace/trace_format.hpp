@@ -32,6 +32,7 @@ enum BlockKind : std::uint32_t {
   kSummaryBlock = 7,
   kHintBlock = 8,
   kAllocationBlock = 9,
+  kHintFoundBlock = 10,
 };
 // Of the number that says what a fault found: its kind is behind bit 0, which says that it wrote.
 inline constexpr std::uint64_t kExpectsWriteBit = 1u << 6;

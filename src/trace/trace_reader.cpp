@@ -43,6 +43,7 @@ TraceFile::TraceFile(TraceFile&& other) noexcept
       size_(other.size_),
       fault_blocks_(std::move(other.fault_blocks_)),
       hint_blocks_(std::move(other.hint_blocks_)),
+      found_blocks_(std::move(other.found_blocks_)),
       allocation_blocks_(std::move(other.allocation_blocks_)) {}
 
 TraceFile::~TraceFile() {
@@ -127,6 +128,8 @@ bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> byt
     fault_blocks_.push_back(bytes);
   } else if (kind == kHintBlock) {
     hint_blocks_.push_back(bytes);
+  } else if (kind == kHintFoundBlock) {
+    found_blocks_.push_back(bytes);
   } else if (kind == kAllocationBlock) {
     allocation_blocks_.push_back(bytes);
   } else if (kind == kStackBlock) {
@@ -214,6 +217,22 @@ void TraceFile::for_each_hint(const std::function<void(const HintRecord&)>& visi
       for (std::uint64_t* value :
            {&record.pages, &record.far, &record.far_ahead, &record.parked, &record.write_protect})
         *value = in.number();
+      bool known = record.stack == kNoStack || record.stack < stacks.size();
+      if (in.failed() || !known) break;
+      visit(record);
+    }
+  }
+}
+
+void TraceFile::for_each_hint_found(const std::function<void(const HintFoundRecord&)>& visit) const {
+  for (std::span<const std::uint8_t> block : found_blocks_) {
+    ByteReader in(block);
+    HintFoundRecord record;
+    while (!in.at_end()) {
+      record.time_ns = in.difference(record.time_ns);
+      record.page = in.difference(record.page);
+      record.thread_id = in.difference(record.thread_id);
+      record.stack = in.number() - 1;  // 0 becomes kNoStack
       bool known = record.stack == kNoStack || record.stack < stacks.size();
       if (in.failed() || !known) break;
       visit(record);

@@ -46,10 +46,12 @@ TraceWriter::TraceWriter(TraceWriter&& other) noexcept
       samples_(std::move(other.samples_)),
       stacks_(std::move(other.stacks_)),
       hints_(std::move(other.hints_)),
+      hints_found_(std::move(other.hints_found_)),
       allocations_(std::move(other.allocations_)),
       last_fault_(other.last_fault_),
       last_sample_(other.last_sample_),
       last_hint_(other.last_hint_),
+      last_found_(other.last_found_),
       last_allocation_(other.last_allocation_),
       known_stacks_(std::move(other.known_stacks_)) {}
 
@@ -161,6 +163,15 @@ void TraceWriter::hint(const HintRecord& record) {
   last_hint_ = record;
 }
 
+void TraceWriter::hint_found(const HintFoundRecord& record) {
+  if (hints_found_.empty()) last_found_ = {};
+  hints_found_.difference(last_found_.time_ns, record.time_ns);
+  hints_found_.difference(last_found_.page, record.page);
+  hints_found_.difference(last_found_.thread_id, record.thread_id);
+  hints_found_.number(record.stack == kNoStack ? 0 : record.stack + 1);
+  last_found_ = record;
+}
+
 void TraceWriter::allocation(const AllocationRecord& record) {
   if (allocations_.empty()) last_allocation_ = {};
   allocations_.number(static_cast<std::uint64_t>(record.kind));
@@ -190,6 +201,7 @@ int TraceWriter::flush() {
   if (!samples_.empty()) block(kSampleBlock, samples_);
   if (!faults_.empty()) block(kFaultBlock, faults_);
   if (!hints_.empty()) block(kHintBlock, hints_);
+  if (!hints_found_.empty()) block(kHintFoundBlock, hints_found_);
   if (!allocations_.empty()) block(kAllocationBlock, allocations_);
   return error_;
 }

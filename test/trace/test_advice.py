@@ -108,9 +108,21 @@ class Patched(AdviceTest):
         self.assertIn("hl::hint(&values[0], {.size = count * sizeof values[0]});", text)
         self.assertTrue(report["places"][0]["before_loop"])
 
+    def test_a_method_that_returns_a_reference(self):
+        """What it hides is hinted where it is called; evaluated once, as before."""
+        _, text = self.follow("buckets.cpp", "4M", "4096", "3", flags=("-std=c++20",))
+        self.assertIn("hl_at = &bucket(hash); hl::read(hl_at); hl_at; }))", text)
+
     def test_a_row_before_its_loop(self):
         _, text = self.follow("rows.c", "6M", "1024", "1500")
         self.assertIn("+  hl_hint(&row[0], .size = count * sizeof row[0]);\n", text)
+
+    def test_a_parameter_that_goes_through_the_callers_row(self):
+        """The hint stands where the row is known, two calls further out, and not in the function that faults."""
+        report, text = self.follow("points.cpp", "6M", "500000", "2", flags=("-std=c++20",))
+        self.assertIn("hl::hint(&points[hl_from], {.size = (hl_to - hl_from) * sizeof points[0]});", text)
+        self.assertNotIn("&a[", text)
+        self.assertTrue(report["places"][0]["before_loop"])
 
     def test_pieces_of_a_long_row(self):
         """The loop goes round as often as before, though its end moves while it runs."""
@@ -185,6 +197,10 @@ class GoingWrong(AdviceTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no hint to write", done.stderr)
         self.assertFalse(os.path.exists(self.path("p.patch")))
+
+    def test_debug_information_without_variables(self):
+        self.build_and_trace("random_array.c", "4M", "1500", "1", flags=("-g1",))
+        self.assertIn("was built with -g1", self.advise()[1])
 
     def test_sources_that_are_not_those(self):
         self.build_and_trace("random_array.c", "4M", "4096", "1")

@@ -123,7 +123,7 @@ class Subject:
         size_bytes, local = self._settings.traced_bytes, self._local(traced[1])
         answer = started.run_json(
             [self._settings.launcher.path, "trace", "--quiet", "--local", str(local), "--far", self._settings.url,
-             "--read-ahead", "0", "--takeover", "start", "-o", self._path("t.trace"), "--",
+             "--rate", "20000", "--read-ahead", "0", "--takeover", "start", "-o", self._path("t.trace"), "--",
              *self._words("plain", size_bytes)], self._folder)
         for name in app_runs.SAME:
             if answer[name] != traced[0][name]:

@@ -1,7 +1,5 @@
 #include "trace/advice/advice.hpp"
 
-#include <dwarf.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,6 +8,7 @@
 
 #include "policy/policies.hpp"
 #include "trace/advice/expression_types.hpp"
+#include "trace/advice/locate.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -19,50 +18,14 @@ constexpr double kSmall = 0.01;                  // of the faults: of smaller pl
 constexpr double kCovered = 0.99;                // ... once the others have so many
 constexpr double kPays = 0.01;                   // of all waiting
 constexpr double kReplayedShare = 0.01;          // smaller places get the plain form without trying others
-constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1;
+constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1, kMostly = 0.8;
 constexpr int kEvictSoon = 15;
 constexpr std::uint32_t kPiecePages = 64;  // as place_in_pieces() writes it: as far as a request reaches
-
-// Nothing: a language that hints are not written in.
-std::optional<Dialect> dialect_of(const Unit& unit) {
-  constexpr int kC17 = 0x2c, kCxx17 = 0x2a, kCxx20 = 0x2b;  // younger than Debian 12's dwarf.h
-  switch (unit.language) {
-    case DW_LANG_C:
-    case DW_LANG_C89:
-    case DW_LANG_C99:
-    case DW_LANG_C11:
-    case kC17:
-      return Dialect::c;
-    case kCxx20:
-      return Dialect::cxx20;
-    case DW_LANG_C_plus_plus:
-    case DW_LANG_C_plus_plus_03:
-    case DW_LANG_C_plus_plus_11:
-    case DW_LANG_C_plus_plus_14:
-    case kCxx17:
-      break;
-    default:
-      return {};
-  }
-  // GCC says no more than C++14 there, but in its name "GNU C++20 12.2.0 -mtune=generic ...".
-  std::size_t at = unit.producer.find("C++");
-  int year = at != std::string::npos ? std::atoi(unit.producer.c_str() + at + 3) : 0;
-  return year >= 20 && year < 90 ? Dialect::cxx20 : Dialect::cxx;
-}
-
-// A place of the trace with its expression in the source.
-struct Located {
-  std::string path;
-  int line = 0;
-  Dialect dialect = Dialect::c;
-  const SourceText* source = nullptr;
-  Chosen chosen;
-};
 
 class Adviser {
  public:
   Adviser(const TraceFile& trace, Symbols& symbols, SourceTree& sources)
-      : trace_(trace), symbols_(symbols), sources_(sources) {}
+      : trace_(trace), symbols_(symbols), locator_(symbols, sources) {}
 
   AdviceReport run(const AdviceOptions& options) {
     report_.settings = options.settings;
@@ -87,6 +50,7 @@ class Adviser {
     judge(options.top);
     if (report_.predicted) report_.advised = predictor.with(advised_);
     predictor_ = nullptr;
+    for (const std::string& remark : locator_.remarks()) report_.remarks.push_back(remark);
     report_.sites = std::move(sites_);
     report_.forms = std::move(advised_);
     return std::move(report_);
@@ -112,9 +76,9 @@ class Adviser {
     located_.resize(sites_.sites.size());
     for (std::uint32_t site : order) {
       if (kinds[site][0] + kinds[site][1] == 0) continue;
-      located_[site] = look_up(sites_.sites[site], kinds[site][1] > kinds[site][0]);
+      located_[site] = locator_.look_up(sites_.sites[site], kinds[site][1] > kinds[site][0]);
       std::uint64_t less = std::min(kinds[site][0], kinds[site][1]), more = std::max(kinds[site][0], kinds[site][1]);
-      if (static_cast<double>(less) >= kSeldom * static_cast<double>(more)) add_other_side(located_[site]);
+      if (static_cast<double>(less) >= kSeldom * static_cast<double>(more)) locator_.add_other_side(located_[site]);
       const Chosen& chosen = located_[site].chosen;
       if (chosen.accesses.empty()) continue;
       const Access& access = chosen.accesses.front();
@@ -125,62 +89,6 @@ class Adviser {
     }
     for (std::uint32_t& site : sites_.of_fault)
       if (site != FaultSites::kNone) site = becomes[site];
-  }
-
-  // memcpy() and its kin read one argument and write another: where both kinds fault, both are hinted.
-  static void add_other_side(Located& located) {
-    Chosen& chosen = located.chosen;
-    if (chosen.accesses.size() != 1 || chosen.accesses[0].size.empty()) return;
-    const Access known = chosen.accesses[0];
-    for (Access& other : accesses_on(*located.source, located.line))
-      if (other.sign == known.sign && other.writes != known.writes) chosen.accesses.push_back(std::move(other));
-    if (chosen.accesses.size() == 1) return;
-    chosen.sure = false;
-    chosen.why = "it reads one and writes the other, and both fault";
-  }
-
-  // Where a function was inlined that hides its memory (it got a value, or a lambda's argument), the line that called
-  // it is the next best: there the hint is as near.
-  Located look_up(const FaultSite& site, bool write) {
-    Located located = look_at(site, site.file, site.line, site.column, write);
-    if (!located.chosen.accesses.empty()) return located;
-    bool inlined = false, below = true;
-    for (const Frame& frame : symbols_.frames_at(site.code_address)) {
-      below = below && !(frame.file == site.file && frame.line == site.line && frame.column == site.column);
-      if (!below && inlined && !frame.library) {
-        Located caller = look_at(site, frame.file, frame.line, frame.column, write);
-        if (!caller.chosen.accesses.empty()) return caller;
-      }
-      inlined = !below && frame.inlined;
-      if (!below && !inlined) break;
-    }
-    return located;
-  }
-
-  Located look_at(const FaultSite& site, const std::string& file, int line, int column, bool write) {
-    Located located;
-    located.line = line;
-    located.chosen.why = "no line is known";
-    if (file.empty() || line == 0) return located;
-    Unit unit = symbols_.unit_at(site.code_address);
-    bool relative = file[0] != '/' && !unit.directory.empty();
-    located.path = sources_.find(relative ? unit.directory + "/" + file : file);
-    located.source = sources_.read(located.path);
-    located.chosen.why = "its source file is not there";
-    if (located.source == nullptr) return located;
-    sources_.compare(located.path, site.module);
-    std::optional<Dialect> dialect = dialect_of(unit);
-    located.chosen.why = "hints are written in C and C++";
-    if (!dialect) return located;
-    located.dialect = *dialect;
-    located.chosen = choose_access(*located.source, line, column, write);
-    if (!located.chosen.accesses.empty()) return located;
-    // Nothing in the text says that memory is touched: references, and macros of a pointer. Debug information knows.
-    auto names = [&](std::string_view name) {
-      return kind_of_name(symbols_.module_of(site.code_address), site.code_address, name);
-    };
-    located.chosen = choose_access(*located.source, line, column, write, names);
-    return located;
   }
 
   void judge(std::size_t top) {
@@ -214,7 +122,8 @@ class Adviser {
     advice.share =
         static_cast<double>(pattern.all - first) / static_cast<double>(std::max<std::uint64_t>(report_.spareable, 1));
     Located& located = located_[site];
-    add_index(located, pattern);
+    if (located.dialect != Dialect::c && pattern.sequential >= kOrdered) Locator::add_index(located);
+    hoist_to_caller(located, advice);
     if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(located.line));
     if (first * 10 >= pattern.all * 9) {
       advice.why = "it uses memory for the first time, which a hint does not spare";
@@ -238,17 +147,25 @@ class Adviser {
     return advice;
   }
 
-  // Of `a[*p]`, the load of *p stands at the column of a[] where that is a class's operator; and what goes through
-  // memory in order is rather the index.
-  static void add_index(Located& located, const AccessPattern& pattern) {
-    Chosen& chosen = located.chosen;
-    bool doubtful = located.dialect != Dialect::c && chosen.accesses.size() == 1 && pattern.sequential >= kOrdered &&
-                    chosen.accesses[0].loads > 0 && !chosen.accesses[0].whole_object;
-    if (!doubtful) return;
-    for (Access& load : loads_of(*located.source, located.line, chosen.accesses[0]))
-      chosen.accesses.push_back(std::move(load));
-    chosen.sure = chosen.accesses.size() == 1;
-    if (!chosen.sure) chosen.why = "the memory that is used in order may be that of the index";
+  // What goes in order through a function's parameter often goes through a row of its caller: there one hint does for
+  // many calls. Only where it can stand before a loop or go along with one; and where it is not sure what faulted,
+  // only if nearly all goes in order, which is then the outermost.
+  void hoist_to_caller(Located& located, const Advice& advice) {
+    const AccessPattern& pattern = advice.pattern;
+    const std::vector<Access>& accesses = located.chosen.accesses;
+    if (accesses.empty() || pattern.sequential < (accesses.size() > 1 ? kMostly : kOrdered)) return;
+    bool write = pattern.writes() >= kWrites;
+    std::optional<Located> best;
+    std::size_t depth = 0;
+    for (const Access& access : accesses) {
+      std::optional<GivenBy> given = locator_.given_by_caller(advice.site, located, access);
+      if (!given || given->depth <= depth) continue;
+      Located there{given->path, given->line, located.dialect, given->source, {{given->access}, true, ""}, 0};
+      if (loop_place_of(there, write) == LoopPlace::inside) continue;
+      best = std::move(there);
+      depth = given->depth;
+    }
+    if (best) located = std::move(*best);
   }
 
   static std::string trimmed(std::string_view line) {
@@ -329,7 +246,9 @@ class Adviser {
         outcome = tried_out;
         best = each;
       };
-      for (const Candidate& each : all) attempt(each, 0.001);  // simpler ones come first, and win a draw
+      // Simpler ones come first, and win a draw; but for one that stands before the loop, which costs less than
+      // replays know of.
+      for (const Candidate& each : all) attempt(each, each.place == LoopPlace::before ? -0.03 : 0.001);
       if (!best.hint.write && advice.pattern.written_later >= kSeldom) {
         Candidate written = best;
         written.hint.write = true;
@@ -373,7 +292,8 @@ class Adviser {
   // --- and how it is written
   void write_hints(const Located& located, Advice& advice, const ReplayHint& hint) {
     Dialect dialect = located.dialect;
-    for (const Access& access : located.chosen.accesses) {
+    for (std::size_t number = 0; number < located.chosen.accesses.size(); ++number) {
+      const Access& access = located.chosen.accesses[number];
       ReadyHint ready;
       ready.path = located.path;
       ready.line = located.line;
@@ -381,6 +301,9 @@ class Adviser {
       ready.code_address = advice.site.code_address;
       ready.expression_tokens = access.last - access.first;
       HintForm form = advice.form;
+      // In order goes the index, not what it chooses.
+      bool chosen_by_index = number < located.indexes_from;
+      if (chosen_by_index) form.sequential = false, form.read_ahead = 0;
       if (located.chosen.accesses.size() > 1 && access.whole_object && !access.size.empty())
         form.write = access.writes;
       bool spans = hint.pages_after > 0 && advice.loop_place == LoopPlace::inside;
@@ -388,6 +311,8 @@ class Adviser {
       AddressKind kind = dialect == Dialect::c ? AddressKind::plain
                                                : address_kind(symbols_.module_of(advice.site.code_address),
                                                               advice.site.code_address, *located.source, access);
+      if ((form.sequential || form.read_ahead > 0) && !chosen_by_index)
+        add(ready, place_walk_before_loop(*located.source, dialect, form, access));
       if (advice.loop_place == LoopPlace::before || advice.loop_place == LoopPlace::pieces)
         add_before_loop(located, dialect, form, access, advice, ready);
       // Where that cannot be written, the next best is in the loop after all.
@@ -447,7 +372,7 @@ class Adviser {
 
   const TraceFile& trace_;
   Symbols& symbols_;
-  SourceTree& sources_;
+  Locator locator_;
   AdviceReport report_;
   FaultSites sites_;
   std::vector<Located> located_;  // by site
@@ -460,6 +385,9 @@ class Adviser {
 
 AdviceReport advise(const TraceFile& trace, Symbols& symbols, SourceTree& sources, const AdviceOptions& options) {
   AdviceReport report = Adviser(trace, symbols, sources).run(options);
+  report.review = review_hints(trace, symbols, sources, report.sites, report.costs, report.settings);
+  if (report.review.noted)
+    report.remarks.push_back("hints were noted and not followed: the advice is for the program without them");
   for (const std::string& remark : symbols.remarks()) report.remarks.push_back(remark);
   for (const std::string& remark : sources.remarks()) report.remarks.push_back(remark);
   return report;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trace/advice/access_pattern.hpp"
+#include "trace/advice/hint_review.hpp"
 #include "trace/advice/hint_text.hpp"
 #include "trace/advice/prediction.hpp"
 #include "trace/advice/source_tree.hpp"
@@ -63,6 +64,7 @@ struct AdviceReport {
   Prediction now, advised;  // without hints; with all that are advised
   FaultSites sites;
   std::map<std::uint32_t, ReplayHint> forms;  // what was advised, by site
+  HintReview review;                          // of the hints that the program has
   std::vector<std::string> remarks;
 };
 

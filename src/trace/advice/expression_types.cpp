@@ -65,6 +65,23 @@ bool find_child(Dwarf_Die* parent, std::string_view name, Dwarf_Die* found, int 
   return false;
 }
 
+// The same for functions; false when one that does not return a reference has the name, too.
+bool all_return_references(Dwarf_Die* parent, std::string_view name, bool* found, int depth = 0) {
+  Dwarf_Die child, type;
+  Dwarf_Attribute attribute;
+  if (depth > 8 || dwarf_child(parent, &child) != 0) return true;
+  do {
+    int tag = dwarf_tag(&child);
+    if (tag == DW_TAG_inheritance && type_of(&child, &type) && !all_return_references(&type, name, found, depth + 1))
+      return false;
+    if (tag != DW_TAG_subprogram || name_of(&child) != name) continue;
+    bool has_type = dwarf_formref_die(dwarf_attr_integrate(&child, DW_AT_type, &attribute), &type) != nullptr;
+    if (!has_type || dwarf_tag(&type) != DW_TAG_reference_type) return false;
+    *found = true;
+  } while (dwarf_siblingof(&child, &child) == 0);
+  return true;
+}
+
 bool first_template_type(Dwarf_Die* type, Dwarf_Die* found) {
   Dwarf_Die child;
   if (dwarf_child(type, &child) != 0) return false;
@@ -105,6 +122,16 @@ class Scope {
         return dwarf_tag(&found) == DW_TAG_member ? NameKind::touches : NameKind::other;
     }
     return NameKind::other;
+  }
+
+  bool returns_reference(std::string_view name) {
+    Dwarf_Die self, object, pointer;
+    for (Dwarf_Die& scope : scopes_) {
+      bool found = false;
+      if (!find_child(&scope, "this", &self) || !type_of(&self, &pointer) || !type_of(&pointer, &object)) continue;
+      return all_return_references(&object, name, &found) && found;
+    }
+    return false;
   }
 
   bool type_of_name(std::string_view name, Dwarf_Die* type) {
@@ -204,6 +231,10 @@ class Walk {
 
 NameKind kind_of_name(Dwfl_Module* module, std::uint64_t code_address, std::string_view name) {
   return module != nullptr ? Scope(module, code_address).kind_of(name) : NameKind::other;
+}
+
+bool returns_reference(Dwfl_Module* module, std::uint64_t code_address, std::string_view function) {
+  return module != nullptr && Scope(module, code_address).returns_reference(function);
 }
 
 AddressKind address_kind(Dwfl_Module* module, std::uint64_t code_address, const SourceText& source,

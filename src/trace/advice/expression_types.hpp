@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "trace/advice/access.hpp"
 
@@ -19,6 +20,10 @@ enum class AddressKind : std::uint8_t {
 // Of an access of the code at this address of a process, where the module lies as it did there.
 AddressKind address_kind(Dwfl_Module* module, std::uint64_t code_address, const SourceText& source,
                          const Access& access);
+
+// Whether a function that is called there, of the code's class or its bases, returns a reference: then the call's
+// value may be what touched memory.
+bool returns_reference(Dwfl_Module* module, std::uint64_t code_address, std::string_view function);
 
 // What a name in that code is.
 NameKind kind_of_name(Dwfl_Module* module, std::uint64_t code_address, std::string_view name);

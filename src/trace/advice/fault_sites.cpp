@@ -99,6 +99,7 @@ FaultSites find_fault_sites(const TraceFile& trace, Symbols& symbols, std::uint6
   std::vector<std::uint32_t> site_of_stack(trace.stacks.size(), FaultSites::kNone);
   std::vector<std::uint64_t> samples_of_stack(trace.stacks.size());
   for (const StackSample& sample : trace.samples) ++samples_of_stack[sample.stack];
+  std::unordered_map<std::uint32_t, std::size_t> commonest;  // stack, by site
   for (std::size_t i = 0; i < trace.stacks.size(); ++i) {
     Place place = place_of(trace.stacks[i], symbols);
     if (place.frame == nullptr) continue;
@@ -107,9 +108,20 @@ FaultSites find_fault_sites(const TraceFile& trace, Symbols& symbols, std::uint6
     auto [at, fresh] = index.try_emplace({frame.file, frame.line, frame.column, function}, result.sites.size());
     if (fresh)
       result.sites.push_back(
-          {frame.function, frame.file, frame.module, place.via, frame.line, frame.column, place.address, 0});
-    result.sites[at->second].samples += samples_of_stack[i];
+          {frame.function, frame.file, frame.module, place.via, frame.line, frame.column, place.address, 0, {}});
+    FaultSite& site = result.sites[at->second];
+    site.samples += samples_of_stack[i];
+    if (fresh || samples_of_stack[i] > samples_of_stack[commonest[at->second]]) {
+      commonest[at->second] = i;
+      site.code_address = place.address;
+    }
     site_of_stack[i] = at->second;
+  }
+  for (auto [number, stack] : commonest) {
+    FaultSite& site = result.sites[number];
+    const std::vector<std::uint64_t>& all = trace.stacks[stack].addresses;
+    auto own = std::find(all.begin(), all.end(), site.code_address);
+    if (own != all.end() && samples_of_stack[stack] * 2 >= site.samples) site.callers.assign(own + 1, all.end());
   }
   Matcher matcher(trace, site_of_stack);
   std::uint64_t known = 0, number = 0;

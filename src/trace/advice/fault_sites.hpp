@@ -18,6 +18,8 @@ struct FaultSite {
   int line = 0, column = 0;
   std::uint64_t code_address = 0;
   std::uint64_t samples = 0;
+  // Of the commonest stack: its calls, from the nearest on, where at least half of the samples have it.
+  std::vector<std::uint64_t> callers;
   std::string name() const;  // "bfs.cpp:120:9 visit"
 };
 

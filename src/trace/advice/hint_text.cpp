@@ -144,6 +144,46 @@ PlacedHint place_before_loop(const SourceText& source, Dialect dialect, const Hi
   return placed;
 }
 
+PlacedHint place_walk_before_loop(const SourceText& source, Dialect dialect, const HintForm& form,
+                                  const Access& access) {
+  PlacedHint placed;
+  std::optional<WalkingLoop> loop = walking_loop_around(source, access);
+  if (!loop) {
+    placed.why_not = "there is no loop that it walks";
+    return placed;
+  }
+  std::string pointer = source.between(access.address_first, access.address_last);
+  auto whole_up_to = [&](const std::string& end) {
+    HintForm whole = form;
+    whole.sequential = false;
+    whole.read_ahead = 0;
+    whole.size = "(" + end + " > " + pointer + " ? " + end + " - " + pointer + " : 0) * sizeof *" + pointer;
+    return can_say_size(dialect, whole) ? hint_statement(dialect, whole, pointer) : "";
+  };
+  int line = source.tokens()[loop->keyword].line;
+  if (loop->end_first != 0) {
+    std::size_t begin = source.tokens()[loop->end_first].offset, end = source.tokens()[loop->end_last].end();
+    placed.statement = whole_up_to("hl_end");
+    placed.where = "where the loop of line " + std::to_string(line) + " begins";
+    const char* any = dialect == Dialect::c ? "__auto_type" : "auto";
+    if (!placed.statement.empty())
+      placed.insertions = {{begin, std::string("__extension__({ ") + any + " hl_end = ", end},
+                           {end, "; " + placed.statement + " hl_end; })", begin}};
+    return placed;
+  }
+  Statement statement = statement_of(source, loop->keyword);
+  placed.statement = whole_up_to(loop->end);
+  placed.where = "before the loop of line " + std::to_string(line);
+  if (placed.statement.empty() || statement.standing != Standing::before || statement.first != loop->keyword ||
+      !is_first_on_line(source, loop->keyword)) {
+    placed.why_not = "there is no place for it before the loop";
+    return placed;
+  }
+  placed.insertions = {
+      {source.line_start(line), indentation(source.line_text(line)) + placed.statement + source.newline()}};
+  return placed;
+}
+
 PlacedHint place_in_pieces(const SourceText& source, Dialect dialect, const HintForm& form, const CountingLoop& loop,
                            const Access& access) {
   PlacedHint placed;

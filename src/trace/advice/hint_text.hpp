@@ -58,6 +58,9 @@ PlacedHint place_hint(const SourceText& source, Dialect dialect, const HintForm&
 // Before the loop, for all that it will touch.
 PlacedHint place_before_loop(const SourceText& source, Dialect dialect, const HintForm& form,
                              const CountingLoop& loop, const Hoisted& hoisted);
+// `*p` of a loop that steps p up to an end: for all of it, before the loop, or where the loop declares its end.
+PlacedHint place_walk_before_loop(const SourceText& source, Dialect dialect, const HintForm& form,
+                                  const Access& access);
 // The loop in pieces of 64 pages, with a hint for all of a piece before it. It goes round just as often, with the
 // same values of its variable, whatever its body does to the bounds.
 PlacedHint place_in_pieces(const SourceText& source, Dialect dialect, const HintForm& form, const CountingLoop& loop,

@@ -54,6 +54,14 @@ Costs costs_of(const TraceFile& trace) {
   return costs;
 }
 
+double waiting_of(const ReplayResult& result, const Costs& costs) {
+  auto times = [](std::uint64_t count, double ns) { return static_cast<double>(count) * ns; };
+  return times(result.fetches, costs.fetch_fault) + times(result.refaults, costs.refault_fault) +
+         times(result.protection, costs.protection_fault) + times(result.hinted_fetches, costs.fetch_hint) +
+         times(result.hinted_refaults, costs.refault_hint) + times(result.hinted_protection, costs.protection_hint) +
+         times(result.ahead, costs.page_ahead);
+}
+
 Predictor::Predictor(const TraceFile& trace, const FaultSites& sites, const Costs& costs,
                      const ReplayOptions& settings)
     : trace_(trace), sites_(sites), costs_(costs), options_(settings) {
@@ -76,13 +84,7 @@ Prediction Predictor::with(const std::map<std::uint32_t, ReplayHint>& hints, con
   });
   Prediction prediction;
   prediction.result = replay.result();
-  const ReplayResult& result = prediction.result;
-  auto times = [](std::uint64_t count, double ns) { return static_cast<double>(count) * ns; };
-  prediction.waiting_ns =
-      times(result.fetches, costs_.fetch_fault) + times(result.refaults, costs_.refault_fault) +
-      times(result.protection, costs_.protection_fault) + times(result.hinted_fetches, costs_.fetch_hint) +
-      times(result.hinted_refaults, costs_.refault_hint) + times(result.hinted_protection, costs_.protection_hint) +
-      times(result.ahead, costs_.page_ahead);
+  prediction.waiting_ns = waiting_of(prediction.result, costs_);
   return prediction;
 }
 

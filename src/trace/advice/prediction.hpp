@@ -26,6 +26,9 @@ struct Prediction {
   double waiting_ns = 0;  // of all threads together
 };
 
+// What the faults and hints of a replay cost.
+double waiting_of(const ReplayResult& result, const Costs& costs);  // ns, of all threads together
+
 class Predictor {
  public:
   // `settings`: those that the program will run with. Keeps references.

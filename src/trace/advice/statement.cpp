@@ -191,28 +191,80 @@ bool changes_before(const SourceText& source, const Statement& statement, const 
   return false;
 }
 
-std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token) {
+namespace {
+
+// The innermost `for (...; ...; ...)` around a token.
+struct LoopHead {
+  std::size_t open = kNone;
+  std::size_t body_first = 0, body_last = 0;
+  std::vector<std::size_t> semicolons;  // two
+};
+
+LoopHead loop_head_around(const SourceText& source, std::size_t token) {
   std::size_t block = source.around(token);
   while (block != kNone && !is_block(source, block)) block = source.around(block);
   if (block == kNone) return {};
-  CountingLoop loop;
-  std::size_t head = kNone;  // the bracket of `for (...)`
+  LoopHead loop;
   std::size_t begin = statement_begin(source, block, token);
   if (source.is(begin, "for") && source.partner(begin + 1) != kNone && source.partner(begin + 1) < token) {
-    head = begin + 1;
-    loop.body_first = source.partner(head) + 1;
+    loop.open = begin + 1;
+    loop.body_first = source.partner(loop.open) + 1;
     loop.body_last = statement_end(source, block, loop.body_first);
   } else if (block > 0 && source.is(block - 1, ")")) {
-    head = source.partner(block - 1);
+    loop.open = source.partner(block - 1);
     loop.body_first = block;
     loop.body_last = source.partner(block);
   }
-  if (head == kNone || head == 0 || loop.body_last == kNone || !source.is(head - 1, "for")) return {};
+  if (loop.open == kNone || loop.open == 0 || loop.body_last == kNone || !source.is(loop.open - 1, "for")) return {};
+  for (std::size_t i = loop.open; i < source.partner(loop.open); ++i)
+    if (source.around(i) == loop.open && source.is(i, ";")) loop.semicolons.push_back(i);
+  if (loop.semicolons.size() != 2) return {};
+  return loop;
+}
+
+}  // namespace
+
+std::optional<WalkingLoop> walking_loop_around(const SourceText& source, const Access& access) {
+  bool plain = source.is(access.sign, "*") && access.sign == access.first && !access.needs_ampersand &&
+               access.address_first == access.address_last && is_word(source, access.address_first);
+  LoopHead loop = plain ? loop_head_around(source, access.first) : LoopHead{};
+  if (loop.open == kNone) return {};
+  std::string_view name = source.word(access.address_first);
+  std::size_t test = loop.semicolons[0] + 1, step = loop.semicolons[1] + 1, close = source.partner(loop.open);
+  bool below = source.is(test, name) && (source.is(test + 1, "<") || source.is(test + 1, "!="));
+  bool by_one = close - step == 2 && ((source.is(step, "++") && source.is(step + 1, name)) ||
+                                      (source.is(step, name) && source.is(step + 1, "++")));
+  if (!below || !by_one) return {};
+  auto touched = [&](std::size_t i) {  // declared, or changed
+    if (!source.is(i, name) || source.is(i - 1, ".") || source.is(i - 1, "->")) return false;
+    std::string_view behind = source.word(i + 1), before = source.word(i - 1);
+    return one_of(behind, kAssignments) || behind == "++" || behind == "--" || before == "++" || before == "--";
+  };
+  for (std::size_t i = loop.body_first; i <= loop.body_last; ++i)
+    if (touched(i)) return {};
+  WalkingLoop found;
+  found.keyword = loop.open - 1;
+  if (!is_word(source, test + 2) || test + 3 != loop.semicolons[1]) return {};
+  found.end = source.word(test + 2);
+  for (std::size_t i = loop.open + 1; i < loop.semicolons[0]; ++i) {
+    bool separates = source.is(i, ",") && source.around(i) == loop.open;
+    if (touched(i) || separates) return {};
+    if (!source.is(i, found.end) || !source.is(i + 1, "=")) continue;
+    found.end_first = i + 2;
+    found.end_last = loop.semicolons[0] - 1;
+  }
+  return found;
+}
+
+std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token) {
+  LoopHead head_found = loop_head_around(source, token);
+  if (head_found.open == kNone) return {};
+  CountingLoop loop;
+  std::size_t head = head_found.open;
   loop.keyword = head - 1;
-  std::vector<std::size_t> parts;
-  for (std::size_t i = head; i < source.partner(head); ++i)
-    if (source.around(i) == head && source.is(i, ";")) parts.push_back(i);
-  if (parts.size() != 2) return {};
+  loop.body_first = head_found.body_first;
+  loop.body_last = head_found.body_last;
+  const std::vector<std::size_t>& parts = head_found.semicolons;
   // [T] i = begin ; i < end ; ++i
   std::size_t equals = head + 1;
   while (equals < parts[0] && !source.is(equals, "=")) ++equals;

@@ -42,6 +42,16 @@ struct CountingLoop {
 // The innermost loop around it, if it is such a one.
 std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token);
 
+// `for (...; p < end; ++p)` around `*p`, which does nothing else with p, and did not declare it.
+struct WalkingLoop {
+  std::size_t keyword = 0;  // token
+  std::string end;          // a name
+  // Tokens of the value with which the loop declares its end; both 0: it is declared before.
+  std::size_t end_first = 0, end_last = 0;
+};
+// The innermost loop around it, if it is such a one.
+std::optional<WalkingLoop> walking_loop_around(const SourceText& source, const Access& access);
+
 // Whether it can be cut into pieces: it declares its variable, nothing else changes that, and its body neither leaves
 // it by `break` or `goto` nor has a label to come back to.
 bool can_be_cut(const SourceText& source, const CountingLoop& loop);
