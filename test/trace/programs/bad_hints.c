@@ -47,7 +47,7 @@ __attribute__((noinline)) static uint64_t wrong(uint64_t* state) {
 __attribute__((noinline)) static uint64_t small(uint64_t* state) {
   char* row = any_page(state, pages - ROW);
   uint64_t sum = 0;
-  hl_hint(row, .size = PAGE); /* MARK small */
+  hl_hint(row, .size = PAGE);                                                    /* MARK small */
   for (size_t i = 0; i < ROW; ++i) sum += *(volatile uint64_t*)(row + i * PAGE); /* MARK small_fault */
   return sum;
 }
