@@ -30,7 +30,8 @@ void HandlerPlacement::start() {
 void HandlerPlacement::on_fault(std::uint32_t faulting_thread_id) {
   served();  // odd now
   if (!started_ || attendance_.by_another(faulting_thread_id, handler_)) return;
-  bool same = std::exchange(thread_id_, handler_ == 0 ? faulting_thread_id : thread_id_) == faulting_thread_id;
+  bool same = thread_id_.load(std::memory_order_relaxed) == faulting_thread_id;
+  if (handler_ == 0 && !same) thread_id_.store(faulting_thread_id, std::memory_order_relaxed);
   if (!same)
     note_stranger(faulting_thread_id);
   else if (handler_ == 0)
@@ -65,7 +66,7 @@ void HandlerPlacement::move_to(int cpu) {
 bool HandlerPlacement::go_to(std::uint32_t thread_id) {
   int cpu = threads_.cpu_of(thread_id);
   if (!started_ || !permitted_ || cpu < 0) return false;
-  thread_id_ = thread_id;
+  thread_id_.store(thread_id, std::memory_order_relaxed);
   move_to(cpu);
   make_way();
   return makes_way();
@@ -107,10 +108,15 @@ std::uint64_t HandlerPlacement::watch() {
   if (!starves && ++quiet_ticks_ < kQuietTicks) return kTickNs;
   quiet_ticks_ = 0;
   stop_making_way();
-  // In the middle of a fault it only has its own book-keeping left, and the program, awake again, computes for long.
-  // With a fault waiting to be read somebody else has the CPU, and making way costs more than it saves.
-  if (starves && progress % 2 == 0 && handler_ == 0) lone_.went_wrong();
+  // In the middle of a fault it may only have its own book-keeping left, and the program, awake again, computes for
+  // long. With a fault waiting to be read, or while the program's thread waits, somebody else has the CPU, and making
+  // way costs more than it saves.
+  if (starves && handler_ == 0 && (progress % 2 == 0 || thread_waits())) lone_.went_wrong();
   return kNotWatched;
+}
+
+bool HandlerPlacement::thread_waits() const {
+  return !is_runnable(static_cast<pid_t>(thread_id_.load(std::memory_order_relaxed)));
 }
 
 }  // namespace hinterland

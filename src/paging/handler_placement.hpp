@@ -117,6 +117,7 @@ class HandlerPlacement {
   void advance(std::uint32_t by) {
     progress_.store(progress_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
+  bool thread_waits() const;
   void note_stranger(std::uint32_t thread_id);
   void make_way();
   void stop_making_way();
@@ -129,7 +130,8 @@ class HandlerPlacement {
   void (*wake_watchdog_)() = nullptr;
   bool permitted_ = false;  // the handler's thread only, as all without a remark
   bool started_ = false;
-  std::uint32_t thread_id_ = 0;  // whom it served last, or, a spare handler, is with
+  // Whom it served last, or, a spare handler, is with. Relaxed: the watchdog only steers by it.
+  std::atomic<std::uint32_t> thread_id_{0};
   std::uint32_t strangers_ = 0;  // faults of others since the last one that called a handler
   FollowCpu follow_;
   LoneFaulter lone_;

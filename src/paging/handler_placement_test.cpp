@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <memory>
@@ -114,6 +115,47 @@ TEST_F(HandlerPlacementTest, AHandlerThatStarvesGetsItsPriorityBack) {
     EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
     faults(7, LoneFaulter::kStreakMin);
     EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER) << "it went wrong, so it takes longer";
+  });
+}
+
+// The handler stands still within a fault, while it could run; `body` is what the program's thread does meanwhile.
+// Whether it takes longer from then on to make way.
+template <typename Body>
+bool goes_wrong_while_the_thread(HandlerPlacement& placement, std::atomic<bool>& finished, auto&& watched,
+                                 Body body) {
+  std::atomic<pid_t> id{0};
+  std::thread thread([&] {
+    id = static_cast<pid_t>(syscall(SYS_gettid));
+    while (!finished) body();
+  });
+  while (id == 0) usleep(100);
+  auto thread_id = static_cast<std::uint32_t>(id.load());
+  for (std::uint32_t i = 0; i < LoneFaulter::kStreakMin; ++i) placement.on_fault(thread_id), placement.served();
+  placement.on_fault(thread_id);  // and not served
+  std::thread watchdog([&] {
+    EXPECT_TRUE(watched());
+    finished = true;
+  });
+  while (!finished) continue;
+  watchdog.join();
+  thread.join();
+  placement.served();
+  EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+  placement.on_fault(thread_id), placement.served();
+  return sched_getscheduler(0) == SCHED_OTHER;
+}
+
+TEST_F(HandlerPlacementTest, MakingWayWentWrongWhenTheThreadWaitsForAHandlerThatStarves) {
+  as_handler([&] {
+    auto watched = [&] { return watched_until_the_end(10); };
+    EXPECT_TRUE(goes_wrong_while_the_thread(placement, finished, watched, [] { usleep(100'000); }));
+  });
+}
+
+TEST_F(HandlerPlacementTest, ItIsAsItShouldBeWhenTheThreadComputesForLong) {
+  as_handler([&] {
+    auto watched = [&] { return watched_until_the_end(10); };
+    EXPECT_FALSE(goes_wrong_while_the_thread(placement, finished, watched, [] {}));
   });
 }
 
