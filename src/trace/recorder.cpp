@@ -116,8 +116,8 @@ void Recorder::attach(pid_t process) {
   thread_ = std::thread([this] { run(); });
 }
 
-// On a busy machine it must have a CPU before the kernel's buffers are full of stacks: some 40 ms of a program that does
-// nothing but fault. It needs little of it.
+// On a busy machine it must have a CPU before the kernel's buffers are full of stacks: some 40 ms of a program that
+// does nothing but fault. It needs little of it.
 void Recorder::run() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // without the permission it stays as it is
   while (!stop_.load()) {
