@@ -17,7 +17,7 @@ namespace {
 
 using namespace hinterland::trace;
 
-constexpr std::size_t kDepth = 14, kCallees = 6;
+constexpr std::size_t kDepth = 14, kCallees = 6, kPlaces = 4000;  // different addresses in all stacks
 constexpr std::uint64_t kPages = 200'000, kFirstPage = 0x7f00'0000'0, kFaultEveryNs = 5000;
 
 // The program's own code, as /proc/self/maps has it.
@@ -44,7 +44,7 @@ Stack stack_of(std::uint64_t number, const Module& code) {
   std::uint64_t where = 1;
   for (std::size_t depth = 0; depth < kDepth; ++depth, number /= kCallees) {
     where = where * 0x9e3779b97f4a7c15 + number % kCallees + 1;
-    stack.addresses.push_back(code.start + (where >> 20) % (code.end - code.start));
+    stack.addresses.push_back(code.start + (where >> 20) % kPlaces * ((code.end - code.start) / kPlaces));
   }
   return {{stack.addresses.rbegin(), stack.addresses.rend()}, true};
 }
