@@ -70,7 +70,7 @@ class Channel {
   // Sleeps until poll() may find something, at most timeout_ns. Spins first where that pays.
   virtual void wait(std::uint64_t timeout_ns) = 0;
   // A descriptor that becomes readable when poll() may find something; -1 for synchronous devices. May change
-  // after a reconnect: ask again before each sleep.
+  // after a reconnect, and may be readable in vain until it is asked for: ask again before each sleep.
   virtual int event_descriptor() const = 0;
   virtual std::uint32_t in_flight() const = 0;
 };

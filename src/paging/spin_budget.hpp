@@ -13,7 +13,7 @@ class SpinBudget {
  public:
   static constexpr std::uint64_t kSpinNs = 30'000;  // a sleep and wake-up costs more than this (FACTS.md 2)
 
-  // A question went out.
+  // A question went out; or an answer came, and others are still to come.
   void start(std::uint64_t now_ns) {
     started_ns_ = now_ns;
     if (credit_ == 0 && ++without_ % kTryAgainAfter == 0) credit_ = kTries * kLost;
