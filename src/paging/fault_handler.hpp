@@ -109,7 +109,7 @@ class FaultHandler {
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;
   SpinBudget spin_;
-  unsigned waits_since_poll_ = 0;  // waits for faults since the last one for requests as well
+  unsigned waits_since_poll_ = kWaitsBeforeBlocking;  // waits for faults since the last one for requests as well
 };
 
 }  // namespace hinterland

@@ -61,6 +61,7 @@ Interleaving::Interleaving(const InterleavingOptions& options)
   machine.features.move = options.move;
   machine.take_by_move = options.move;
   machine.features.write_protect = options.write_protect;
+  machine.features.look_for_faults = true;  // else it sleeps in poll(), which the scheduler does not see
   machine.direct = options.direct;
   machine.device_failures = options.trouble == Trouble::reads_fail || options.trouble == Trouble::one_read_fails;
   machine.policy = &kLowestFirst;
