@@ -15,6 +15,7 @@ Result<trace::ReplayOptions> replay_settings(const CommandLine& line, const trac
   bool as_recorded = read_ahead == ReadAhead::as_recorded && !line.is_given(OptionId::read_ahead);
   options.read_ahead_pages =
       static_cast<std::uint32_t>(as_recorded ? file.process.read_ahead_pages : line.number(OptionId::read_ahead));
+  options.far_answers_at_once = trace::answers_at_once(file.process.far_url);
   options.outlook = std::make_shared<const trace::ReplayOutlook>(file);
   return options;
 }

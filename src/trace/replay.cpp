@@ -10,7 +10,9 @@ constexpr std::uint32_t kStreamWindow = UINT32_MAX;  // streams count in 32 bits
 }  // namespace
 
 Replay::Replay(const ReplayOptions& options)
-    : options_(options), streams_(options.read_ahead_pages, false), pager_(options.local_bytes, options.policy) {}
+    : options_(options),
+      streams_(options.read_ahead_pages, false),
+      pager_(options.local_bytes, options.policy, options.far_answers_at_once) {}
 
 void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page) {
   std::uint64_t number = accesses_++;

@@ -24,9 +24,15 @@ struct ReplayOptions {
   const hl_policy_ops* policy = nullptr;
   std::uint32_t read_ahead_pages = 0;
   std::uint32_t recorded_read_ahead_pages = 0;  // for sequential hints: such steps may be gaps in the trace only
+  bool far_answers_at_once = true;              // mem: and zmem: (docs/adr/0025-pages-that-come-back-soon-stay.md)
   bool follows = false;  // the trace as it was recorded: where a fault says that a page was, there it was
   std::shared_ptr<const ReplayOutlook> outlook = {};  // of the trace; without it, memory is taken never to be freed
 };
+
+// Of the device that a trace was recorded over.
+inline bool answers_at_once(const std::string& far_url) {
+  return far_url.starts_with("mem:") || far_url.starts_with("zmem:");
+}
 
 struct ReplayResult {
   std::uint64_t accesses = 0;     // in the trace: all that missed when it was recorded

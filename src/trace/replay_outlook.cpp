@@ -21,6 +21,7 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace) {
   recorded.local_bytes = trace.process.local_bytes;
   recorded.policy = policy != nullptr ? policy : policies().front();
   recorded.read_ahead_pages = static_cast<std::uint32_t>(trace.process.read_ahead_pages);
+  recorded.far_answers_at_once = answers_at_once(trace.process.far_url);
   recorded.follows = true;
   Replay replay(recorded);
   std::unordered_map<std::uint64_t, std::uint64_t> last;  // fault of each page

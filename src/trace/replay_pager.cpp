@@ -26,8 +26,11 @@ void* reserve(std::uint64_t bytes) {
 
 }  // namespace
 
-ReplayPager::ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy) : ops_(policy) {
+ReplayPager::ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy, bool far_answers_at_once)
+    : ops_(policy) {
   budget_.set_limit(local_bytes);
+  if (far_answers_at_once) budget_.park_few();
+  second_chance_.saves_a_fetch = !far_answers_at_once;
   second_chance_.enabled = std::strcmp(policy->name, "fifo") != 0;
   hl_policy_env environment{HL_POLICY_ABI_VERSION, kPagesMax, reserve, nullptr, nullptr};
   t_reserved = &reserved_;
@@ -227,7 +230,8 @@ std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
 bool ReplayPager::wants_frame(const ReplayPage& page) {
   if (page.forgotten) return false;
   if (page.dirty) return true;
-  return second_chance_.enabled && (second_chance_.pays() || ++park_sample_ % 16 == 0);
+  if (!second_chance_.enabled || !second_chance_.saves_a_fetch) return false;
+  return second_chance_.pays() || ++park_sample_ % 16 == 0;
 }
 
 void ReplayPager::note_leaves(const Victim& victim) {

@@ -39,7 +39,7 @@ class ReplayPager {
  public:
   static constexpr std::uint32_t kRunMax = 64;
 
-  ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy);
+  ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy, bool far_answers_at_once);
   ~ReplayPager();
   ReplayPager(const ReplayPager&) = delete;
   ReplayPager& operator=(const ReplayPager&) = delete;
