@@ -53,6 +53,19 @@ TEST_P(HintsTest, ReadBringsOnePageCleanAndSaysSo) {
   EXPECT_EQ(machine_.check_invariants(0), "");
 }
 
+// Else the first hint on each page that is there would be a call.
+TEST_P(HintsTest, TheFirstOneNotesWhatIsThere) {
+  fill_and_evict(machine_, 32);
+  for (std::uint32_t page = 10; page < 20; ++page) machine_.write(page);
+  ASSERT_EQ(machine_.core().hint_map.of({10}), 0);
+  machine_.hint({.address = machine_.address_of(5)});
+  EXPECT_EQ(machine_.core().hint_map.of({10}), HintMap::kThere | HintMap::kWritable);
+  for (std::uint32_t page = 0; page < 32; ++page)
+    EXPECT_EQ((machine_.core().hint_map.of({page}) & HintMap::kThere) != 0,
+              state_of(machine_, page) == PageState::resident)
+        << page;
+}
+
 TEST_P(HintsTest, WriteNeedsNoFaultAfterwards) {
   fill_and_evict(machine_, 32);
   machine_.hint({.address = machine_.address_of(5), .size = 3 * kPageSize, .write = true});
