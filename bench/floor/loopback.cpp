@@ -1,8 +1,10 @@
 #include "floor/loopback.hpp"
 
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,13 +31,16 @@ struct Reply {
 static_assert(sizeof(Request) == 40 && sizeof(Reply) == 32 + kPageSize);
 
 constexpr std::size_t kStreamPages = 32;
+constexpr int kCollapse = 25;  // MADV_COLLAPSE (Linux 6.1), which libc may not have yet
 
 struct Shape {
   const char* name;
-  bool other_cpu;       // the server runs on the second CPU, not on the client's
-  bool spinning;        // both sides poll, and never sleep
-  std::size_t pending;  // requests on the way
-  bool random;          // order of the pages
+  bool other_cpu;           // the server runs on the second CPU, not on the client's
+  bool spinning;            // both sides poll, and never sleep
+  std::size_t pending;      // requests on the way
+  bool random;              // order of the pages
+  bool zero_copy = false;   // the server sends its pages themselves (MSG_ZEROCOPY)
+  bool huge_pages = false;  // which lie in huge pages
 };
 
 class Socket {
@@ -62,13 +67,19 @@ class Socket {
       if (errno != EINTR && !(spinning && errno == EAGAIN)) fail("receiving on loopback", errno);
     }
   }
+  void send_without_copies() {
+    int on = 1;
+    if (setsockopt(descriptor_, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) != 0) throw Unavailable("no SO_ZEROCOPY");
+    zero_copy_ = true;
+  }
   void send_all(std::span<iovec> parts) {
     while (!parts.empty()) {
       msghdr message{};
       message.msg_iov = parts.data();
       message.msg_iovlen = parts.size();
-      ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) continue;
+      ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL | (zero_copy_ ? MSG_ZEROCOPY : 0));
+      if (zero_copy_) gather_notes();
+      if (sent < 0 && (errno == EINTR || (zero_copy_ && errno == ENOBUFS))) continue;
       if (sent < 0) fail("sending on loopback", errno);
       parts = rest_of(parts, static_cast<std::size_t>(sent));
     }
@@ -76,6 +87,17 @@ class Socket {
   void end_sending() { shutdown(descriptor_, SHUT_WR); }
 
  private:
+  // What the kernel says when it is done with pages; unread, it counts against what may be sent.
+  void gather_notes() const {
+    int saved_errno = errno;
+    std::array<std::byte, 256> control;
+    msghdr note{};
+    do {
+      note.msg_control = control.data();
+      note.msg_controllen = control.size();
+    } while (recvmsg(descriptor_, &note, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0);
+    errno = saved_errno;
+  }
   static std::span<iovec> rest_of(std::span<iovec> parts, std::size_t sent) {
     while (!parts.empty() && sent >= parts.front().iov_len) {
       sent -= parts.front().iov_len;
@@ -88,6 +110,7 @@ class Socket {
     return parts;
   }
   int descriptor_;
+  bool zero_copy_ = false;
 };
 
 // Both ends of one connection over 127.0.0.1.
@@ -228,8 +251,12 @@ class PageClient {
 
 std::vector<double> fetch_over_loopback(const Shape& shape, const Settings& settings) {
   if (shape.other_cpu && processors().size() < 2) throw Unavailable("there is only one CPU");
-  const Mapping& store = filled_store(settings.total_bytes);
+  Mapping& store = filled_store(settings.total_bytes);
+  if (shape.huge_pages && (madvise(store.data(), store.bytes(), MADV_HUGEPAGE) != 0 ||
+                           madvise(store.data(), store.bytes(), kCollapse) != 0))
+    throw Unavailable("the kernel makes no huge pages of the store (MADV_COLLAPSE)");
   Connection connection;
+  if (shape.zero_copy) connection.server.send_without_copies();
   PageServer server(connection.server, store, shape);
   std::vector<double> values;
   try {
@@ -251,6 +278,10 @@ constexpr Shape kShapes[] = {
     {"tcp/ping-pong/other-cpu-spinning", true, true, 1, true},
     {"tcp/stream-32/same-cpu", false, false, kStreamPages, false},
     {"tcp/stream-32/other-cpu", true, false, kStreamPages, false},
+    {"tcp/stream-32/zero-copy/other-cpu", true, false, kStreamPages, false, true},
+    // Last: the store stays in huge pages.
+    {"tcp/stream-32/huge-pages/other-cpu", true, false, kStreamPages, false, false, true},
+    {"tcp/ping-pong/huge-pages/other-cpu-spinning", true, true, 1, true, false, true},
 };
 
 }  // namespace
