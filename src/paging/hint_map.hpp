@@ -21,7 +21,7 @@ class HintMap {
  public:
   static constexpr std::uint8_t kThere = 1, kWritable = 2, kAsked = 4;  // HL_THERE, HL_WRITABLE, HL_ASKED of hint.h
 
-  // Address space; memory is taken only for pages that were there since the program's first hint.
+  // Address space; memory is taken only for pages that were there at the program's first hint or since.
   Status create(std::uint32_t pages) {
     bytes_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages));
     if (bytes_ == nullptr)
