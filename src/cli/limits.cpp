@@ -15,7 +15,7 @@
 namespace hinterland::cli {
 namespace {
 
-constexpr std::uint64_t kDescriptorsNeeded = 64;         // a fault descriptor, a ring or sockets, and room to spare
+constexpr std::uint64_t kDescriptorsNeeded = 64;         // a fault descriptor, an event or sockets, and room to spare
 constexpr std::uint64_t kMapsComfortable = 65'530;       // the kernel's default
 constexpr std::uint64_t kSharedMemoryNeeded = 1 * kMiB;  // a statistics page is a few KiB a process
 
@@ -56,8 +56,7 @@ Finding address_space() {
 
 Finding locked_memory() {
   rlim_t limit = soft_limit(RLIMIT_MEMLOCK);
-  // We lock nothing and register no buffers. Before Linux 5.12 the rings of file: counted against it: whether they
-  // fit is tried out as "io_uring".
+  // We lock nothing and register no buffers.
   return {"memlock", State::information, limit_text(limit, true) + " (nothing is locked)", "", ""};
 }
 

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "far/io_uring_check.hpp"
+#include "far/aio_check.hpp"
 #include "kernel/probe.hpp"
 #include "kernel/userfaultfd_abi.hpp"
 
@@ -33,13 +33,12 @@ Finding write_protect_finding(const KernelFeatures& works) {
   return finding;
 }
 
-Finding io_uring_finding() {
-  int error = far::io_uring_error();
-  if (error == 0) return {"io_uring", State::good, "works", "", ""};
-  const char* mend = "a kernel with io_uring (since 5.1)";
-  if (error == EPERM) mend = "sudo sysctl kernel.io_uring_disabled=0 (or a sandbox that permits io_uring)";
-  if (error == ENOMEM) mend = "ulimit -l 65536";
-  return {"io_uring", State::missing, strerror(error),
+Finding aio_finding() {
+  int error = far::aio_error();
+  if (error == 0) return {"Linux AIO", State::good, "works", "", ""};
+  const char* mend = "a kernel with CONFIG_AIO, and a sandbox that permits io_setup";
+  if (error == EAGAIN) mend = "sudo sysctl fs.aio-max-nr=1048576 (all contexts of the machine are in use)";
+  return {"Linux AIO", State::missing, strerror(error),
           "file: reads and writes one page after the other, which is slower; other devices do not use it", mend};
 }
 
@@ -81,7 +80,7 @@ std::vector<Finding> examine_kernel() {
     else
       findings.back() = no_faults(opened.error());
   }
-  findings.push_back(io_uring_finding());
+  findings.push_back(aio_finding());
   return findings;
 }
 

@@ -39,7 +39,7 @@ struct BlockDevice : ::testing::Test {
     if (backing >= 0) close(backing);
   }
   Result<std::unique_ptr<Device>> open(std::uint64_t size = 0) {
-    return open_file_device({.path = path, .size_bytes = size, .direct = true, .ring = true});
+    return open_file_device({.path = path, .size_bytes = size, .direct = true, .asynchronous = true});
   }
   std::string path;
   int loop = -1, backing = -1;

@@ -10,8 +10,8 @@
 #include <xxhash.h>
 
 #include "base/size.hpp"
+#include "far/aio_check.hpp"
 #include "far/file_store.hpp"
-#include "far/io_uring_check.hpp"
 #include "far/synchronous_channel.hpp"
 
 namespace hinterland::far {
@@ -82,12 +82,12 @@ class BlockingChannel final : public SynchronousChannel<kFileInFlightMax> {
 class FileDevice final : public Device {
  public:
   FileDevice(FileStore store, const FileSettings& settings)
-      : store_(std::move(store)), ring_(settings.ring && io_uring_error() == 0) {
+      : store_(std::move(store)), asynchronous_(settings.asynchronous && store_.direct() && aio_error() == 0) {
     info_.capacity_bytes = std::uint64_t{store_.slabs().slabs()} * kSlabBytes;
     info_.url = "file:" + settings.path + "?size=" + exact_size_text(info_.capacity_bytes);
     info_.best_batch_pages = 32;
     info_.in_flight_max = kFileInFlightMax;
-    info_.synchronous = !ring_;
+    info_.synchronous = !asynchronous_;
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -108,11 +108,11 @@ class FileDevice final : public Device {
       if (store_.slabs().valid(page)) store_.slabs().forget(page);
   }
   Result<std::unique_ptr<Channel>> open_channel() override {
-    return ring_ ? open_ring_channel(store_) : open_blocking_channel(store_);
+    return asynchronous_ ? open_aio_channel(store_) : open_blocking_channel(store_);
   }
-  // The file and the tables are shared, each channel has a ring of its own, nothing is locked.
+  // The file and the tables are shared, each channel has a context of its own, nothing is locked.
   Status after_fork_in_child() override {
-    store_.descriptors().close_all();  // rings and events of the parent
+    store_.descriptors().close_all();  // events of the parent
     return {};
   }
   std::size_t descriptors(int* out, std::size_t max) const override {
@@ -123,7 +123,7 @@ class FileDevice final : public Device {
 
  private:
   FileStore store_;
-  bool ring_;
+  bool asynchronous_;
   DeviceInfo info_;
 };
 

@@ -1,5 +1,5 @@
-// file: far memory in a file or on a block device, through io_uring where that is permitted, else by pread and
-// pwrite.
+// file: far memory in a file or on a block device, with Linux AIO where the file takes O_DIRECT, else by pread and
+// pwrite (through the page cache, AIO would wait where it submits).
 //
 // The checksum of each page stays in memory (shared with forked children) and is verified when the page is read.
 #pragma once

@@ -42,7 +42,7 @@ class FileStore {
 };
 
 // The two kinds of channel. `store` outlives them.
-Result<std::unique_ptr<Channel>> open_ring_channel(FileStore& store);      // io_uring
+Result<std::unique_ptr<Channel>> open_aio_channel(FileStore& store);       // Linux AIO; needs O_DIRECT
 Result<std::unique_ptr<Channel>> open_blocking_channel(FileStore& store);  // pread and pwrite
 inline constexpr std::uint32_t kFileInFlightMax = 128;
 

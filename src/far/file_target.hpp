@@ -17,8 +17,8 @@ struct FileSettings {
   std::string path;
   // 0: for a regular file three quarters of the file system's free space, at most 64 GiB; else the whole device.
   std::uint64_t size_bytes = 0;
-  bool direct = true;  // bypass the page cache (O_DIRECT) where the file system can
-  bool ring = true;    // io_uring where it is permitted
+  bool direct = true;        // bypass the page cache (O_DIRECT) where the file system can
+  bool asynchronous = true;  // Linux AIO, where there is that and O_DIRECT
 };
 
 class FileTarget {

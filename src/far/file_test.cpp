@@ -25,8 +25,8 @@ struct File : ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory); }
 
-  Result<std::unique_ptr<Device>> open(std::uint64_t size = 2 * kSlabBytes, bool ring = true) {
-    return open_file_device({.path = path, .size_bytes = size, .direct = true, .ring = ring});
+  Result<std::unique_ptr<Device>> open(std::uint64_t size = 2 * kSlabBytes, bool asynchronous = true) {
+    return open_file_device({.path = path, .size_bytes = size, .direct = true, .asynchronous = asynchronous});
   }
   void expect_refused(const Result<std::unique_ptr<Device>>& device, const char* what) {
     ASSERT_FALSE(device);
@@ -138,7 +138,7 @@ struct BrokenFile : File, ::testing::WithParamInterface<bool> {
     auto opened = open(2 * kSlabBytes, GetParam());
     ASSERT_TRUE(opened) << opened.error().what();
     device = std::move(*opened);
-    if (GetParam() && device->info().synchronous) GTEST_SKIP() << "io_uring is not permitted here";
+    if (GetParam() && device->info().synchronous) GTEST_SKIP() << "no Linux AIO here";
     channel = std::move(*device->open_channel());
     slab = *device->allocate_slab();
     pages = pages_of_slab(slab, 0, 40);
@@ -212,7 +212,7 @@ TEST_P(BrokenFile, ChannelsEndWithTransfersInFlight) {
   EXPECT_EQ(count_wrong(*channel, pages, 0), 0);
 }
 
-std::string kind_name(const ::testing::TestParamInfo<bool>& info) { return info.param ? "ring" : "blocking"; }
+std::string kind_name(const ::testing::TestParamInfo<bool>& info) { return info.param ? "asynchronous" : "blocking"; }
 INSTANTIATE_TEST_SUITE_P(Channels, BrokenFile, ::testing::Bool(), kind_name);
 
 }  // namespace

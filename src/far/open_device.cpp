@@ -37,7 +37,8 @@ Result<std::unique_ptr<Device>> open_device(const std::string& text, const Devic
     case Scheme::zmem:
       return open_zmem_device(url->codec, url->size_bytes);
     case Scheme::file:
-      return open_file_device({.path = url->path, .size_bytes = url->size_bytes, .direct = true, .ring = true});
+      return open_file_device(
+          {.path = url->path, .size_bytes = url->size_bytes, .direct = true, .asynchronous = true});
     case Scheme::sim: {
       auto inner = open_device(url->sim.inner, settings);
       if (!inner) return inner;

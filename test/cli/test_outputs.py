@@ -61,7 +61,7 @@ class Doctor(CommandTest):
         self.assertEqual(report["schema_version"], 1)
         self.assertEqual(report["will_run"], done.returncode == 0)
         names = {check["name"] for check in report["checks"]}
-        self.assertLessEqual({"userfaultfd", "vectored madvise", "io_uring", "memlock", "max_map_count", "overcommit",
+        self.assertLessEqual({"userfaultfd", "vectored madvise", "Linux AIO", "memlock", "max_map_count", "overcommit",
                               "huge pages", "cgroup memory limit", "descriptors", "/dev/shm"}, names)
         for check in report["checks"]:
             self.assertIn(check["state"], ["ok", "info", "missing", "warning", "blocking"])

@@ -3,8 +3,8 @@
 
 compare.py LIBRARY PROGRAM [ARGUMENT...]
 
-HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FAR its device (mem:), and
-HINTERLAND_TEST_LOCAL its budget; with HINTERLAND_TEST_OFF there is none, and the library does nothing.
+HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FAR its device (mem:; @TEMPORARY@ in it
+stands for a directory that goes afterwards), and HINTERLAND_TEST_LOCAL its budget; with HINTERLAND_TEST_OFF there is none, and the library does nothing.
 HINTERLAND_TEST_DIES says that children of it are killed. HINTERLAND_TEST_BESIDE is preloaded both times, before or after
 ours: `before LIBRARY` or `after LIBRARY`. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77
 natively).
@@ -42,10 +42,10 @@ def main():
     if native[0] == 77:
         sys.stderr.buffer.write(native[2])
         return 77
-    with tempfile.TemporaryDirectory() as statistics:
+    with tempfile.TemporaryDirectory() as statistics, tempfile.TemporaryDirectory() as temporary:
         settings = {
             "HINTERLAND_LOCAL": os.environ.get("HINTERLAND_TEST_LOCAL", "64M"),
-            "HINTERLAND_FAR": os.environ.get("HINTERLAND_TEST_FAR", "mem:"),
+            "HINTERLAND_FAR": os.environ.get("HINTERLAND_TEST_FAR", "mem:").replace("@TEMPORARY@", temporary),
             "HINTERLAND_STAT_DIR": statistics,
         }
         if os.environ.get("HINTERLAND_TEST_OFF"):
