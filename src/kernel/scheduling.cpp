@@ -10,9 +10,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace hinterland {
 namespace {
+
+constexpr int kHighestPriority = -20;
+thread_local bool t_before_others = false;
 
 // System calls made directly: in a preloaded library the libc symbols may be interposers.
 ssize_t read_file(const char* path, char* text, std::size_t size) {
@@ -55,6 +59,16 @@ bool may_leave_idle_policy() {
 int set_idle_policy(pid_t thread_id, bool idle) {
   sched_param none{};
   return sched_setscheduler(thread_id, idle ? SCHED_IDLE : SCHED_OTHER, &none) == 0 ? 0 : -errno;
+}
+
+void go_before_others() {
+  t_before_others = setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kHighestPriority) == 0;
+}
+
+void take_usual_priority() {
+  if (!std::exchange(t_before_others, false)) return;
+  int usual = getpriority(PRIO_PROCESS, static_cast<id_t>(getpid()));
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), usual);
 }
 
 bool is_runnable(pid_t thread_id) {

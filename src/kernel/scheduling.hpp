@@ -15,6 +15,12 @@ bool may_leave_idle_policy();
 // SCHED_IDLE on, or back to SCHED_OTHER. 0 is the calling thread. Returns 0 or -errno.
 int set_idle_policy(pid_t thread_id, bool idle);
 
+// Lets the calling thread go before others until take_usual_priority(), where that is permitted (CAP_SYS_NICE,
+// RLIMIT_NICE); elsewhere nothing changes. Threads that it starts meanwhile go before others, too.
+void go_before_others();
+// Ends that: the nice value is again that of the process's first thread.
+void take_usual_priority();
+
 // True when a thread of this process runs or waits for a CPU; false when it sleeps, or cannot be asked.
 bool is_runnable(pid_t thread_id);
 

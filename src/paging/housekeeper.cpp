@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
+#include "kernel/scheduling.hpp"
 #include "paging/pager_impl.hpp"
 
 namespace hinterland {
@@ -31,6 +32,9 @@ void Pager::Impl::housekeeper() {
   InsideRuntime inside;
   note_runtime_thread();
   core.space->enter_process();
+  // Until then the program touches memory as fast as it can; on a busy machine it would be far over its budget by our
+  // turn.
+  if (!core.managed.load()) go_before_others();
   for (;;) {
     StatPage* page = stat_page();
     std::uint32_t seen = page->request_sequence.load(std::memory_order_acquire);  // pairs with the kick's add

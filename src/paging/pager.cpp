@@ -14,6 +14,7 @@
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "base/signal_handlers.hpp"
+#include "kernel/scheduling.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/runtime_thread.hpp"
@@ -185,6 +186,7 @@ Status Pager::Impl::take_over_locked() {
     if (int failed = take_over_region(region); failed != 0) error = failed;
   });
   if (error != 0) return std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
+  take_usual_priority();  // if this is the housekeeper
   if (Status status = start_paging_threads(); !status) return status;
   signal_handlers::set_settle([] { g_pager->impl_->settle_hints(); });
   core.managed.store(true);
