@@ -7,6 +7,7 @@
 // AIO and not io_uring, whose completions are work for the thread that submitted: that thread may be the program's,
 // and wait inside the kernel for the very page (docs/adr/0027-file-on-linux-aio.md). AIO's come by themselves.
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/log.hpp"
 #include "far/aio_check.hpp"
 #include "far/file_store.hpp"
 #include "far/kernel_aio.hpp"
@@ -65,6 +67,7 @@ class AioChannel final : public Channel {
   void send_unsent();
   void reap(timespec limit);
   void prepare(std::uint32_t index);
+  void transfer_now(std::uint32_t index);
   void finish(std::uint32_t index, long result);
   void complete(const Page& page, int error);
   std::uint32_t take_transfer() {
@@ -77,7 +80,7 @@ class AioChannel final : public Channel {
 
   FileStore& store_;
   BouncePages bounce_;
-  aio_context_t context_ = 0;
+  aio_context_t context_ = 0;  // 0: the machine has none left, and the channel works without
   pid_t owner_ = getpid();
   int event_ = -1;  // completions signal it
   std::vector<Transfer> transfers_;
@@ -91,9 +94,8 @@ class AioChannel final : public Channel {
 Status AioChannel::open() {
   if (long failed = aio::setup(kTransfers, context_); failed != 0) {
     context_ = 0;
-    Error error = Error::make(static_cast<int>(-failed), "file: cannot set up asynchronous input and output");
-    error.remedy("raise fs.aio-max-nr: sudo sysctl fs.aio-max-nr=1048576");
-    return std::unexpected(error);
+    log::debug("file: no context for asynchronous transfers (%s): they are waited for one by one",
+               strerror(static_cast<int>(-failed)));
   }
   event_ = store_.descriptors().adopt(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (event_ < 0) return std::unexpected(Error::make(errno, "file: cannot create an event descriptor"));
@@ -156,8 +158,25 @@ void AioChannel::prepare(std::uint32_t index) {
   transfer.control.aio_resfd = static_cast<std::uint32_t>(event_);
 }
 
+// Without a context: where it is submitted, and waited for.
+void AioChannel::transfer_now(std::uint32_t index) {
+  const Transfer& transfer = transfers_[index];
+  const Request& first = transfer.pages[0].request;
+  auto offset = static_cast<off_t>(FileStore::offset_of(first.page));
+  auto count = static_cast<int>(transfer.count);
+  ssize_t done = first.operation == Operation::read ? preadv(store_.fd(), transfer.vectors.data(), count, offset)
+                                                    : pwritev(store_.fd(), transfer.vectors.data(), count, offset);
+  finish(index, done < 0 ? -errno : done);
+}
+
 void AioChannel::send_unsent() {
   while (!unsent_.empty()) {
+    if (context_ == 0) {
+      std::uint32_t index = unsent_.back();
+      unsent_.pop_back();
+      transfer_now(index);
+      continue;
+    }
     std::array<iocb*, 32> batch;
     std::size_t count = std::min(batch.size(), unsent_.size());
     for (std::size_t i = 0; i < count; ++i) {

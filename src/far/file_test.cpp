@@ -2,8 +2,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +134,45 @@ TEST_F(File, TheFileSizeLimitIsSaidAndRaisesNoSignal) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_TRUE(nothing_left());
+}
+
+// Contexts of the size that channels ask for are refused to this process from now on, as on a machine that has none
+// left.
+void refuse_contexts() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_setup, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 1, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{std::size(program), program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    _exit(9);
+}
+
+TEST_F(File, WorksOnWhenTheMachineHasNoContextLeft) {
+  pid_t child = fork();
+  if (child == 0) {
+    auto device = open();
+    if (!device || (*device)->info().synchronous) _exit(2);
+    refuse_contexts();
+    auto channel = (*device)->open_channel();
+    if (!channel) _exit(3);
+    auto pages = pages_of_slab(*(*device)->allocate_slab(), 0, 40);
+    if (write_pages(**channel, pages, 7) != 0) _exit(4);
+    if (count_wrong(**channel, pages, 7) != 0) _exit(5);
+    PageBuffer buffer;
+    Request request{Operation::read, pages[0], &buffer, 0};
+    if ((*channel)->submit(std::span(&request, 1)) != 1) _exit(6);
+    pollfd wait{(*channel)->event_descriptor(), POLLIN, 0};
+    _exit(poll(&wait, 1, 0) == 1 ? 0 : 7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "no Linux AIO here";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // Both kinds of channel on a disk that goes wrong.
