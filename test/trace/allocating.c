@@ -1,10 +1,10 @@
 /* A program whose memory is known: which place allocated what, and how often that is touched.
  *
- * allocating PAGES ROUNDS [fork]: memory of PAGES pages altogether from each of five places: one large block (table),
- * a mapping (mapped), small nodes of two kinds (node, twice as many pages of them as of other), and a block that
- * takes the addresses of one that was touched and freed before (former, latter). Then ROUNDS times as many random
- * pages of each are read as it has. With `fork` a child does the reading. Lines that allocate are marked: the test
- * finds their numbers. */
+ * allocating PAGES ROUNDS [fork]: memory of PAGES pages, a power of two, from each of three places: one large block
+ * (table), a mapping (mapped), and a block that takes the addresses of one that was touched and freed before (former,
+ * latter); and of small nodes of two kinds, whose allocations are sampled, 8 and 4 times as much (node, other). Then,
+ * ROUNDS times, each page of all that is read once, in an order that read-ahead cannot follow. With `fork` a child
+ * does the reading. Lines that allocate are marked: the test finds their numbers. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -16,20 +16,21 @@
 
 enum { PAGE = 4096, NODE = 112, OTHER = 200 };
 
-static size_t next(uint64_t* state, size_t most) {
-  *state = *state * 6364136223846793005u + 1442695040888963407u;
-  return (*state >> 33) % most;
-}
+/* Of a power of two: after 0, each of the others once, in an order that looks random. */
+static size_t after(size_t at, size_t most) { return (at * 1664525 + 1013904223) % most; }
 
-static uint64_t read_block(uint64_t* state, const char* block, size_t pages) {
+static uint64_t read_block(const char* block, size_t pages) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < pages; ++i) sum += *(volatile const uint64_t*)(block + next(state, pages) * PAGE + 64);
+  for (size_t i = 0, at = 0; i < pages; ++i, at = after(at, pages))
+    sum += *(volatile const uint64_t*)(block + at * PAGE + 64);
   return sum;
 }
 
-static uint64_t read_nodes(uint64_t* state, char** nodes, size_t count, size_t reads) {
+/* One of each page's. */
+static uint64_t read_nodes(char** nodes, size_t count, size_t pages) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < reads; ++i) sum += *(volatile uint64_t*)nodes[next(state, count)];
+  for (size_t i = 0, at = 0; i < pages; ++i, at = after(at, pages))
+    sum += *(volatile uint64_t*)nodes[at * count / pages];
   return sum;
 }
 
@@ -46,7 +47,7 @@ __attribute__((noinline)) static char* new_other(void) {
 int main(int count, char** arguments) {
   size_t pages = count > 1 ? strtoul(arguments[1], NULL, 10) : 4096;
   size_t rounds = count > 2 ? strtoul(arguments[2], NULL, 10) : 1;
-  uint64_t state = 42, sum = 0;
+  uint64_t sum = 0;
   char* former = malloc(pages * PAGE); /* MARK former */
   memset(former, 3, pages * PAGE);
   free(former);
@@ -58,7 +59,7 @@ int main(int count, char** arguments) {
   char* mapped =
       mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* MARK mapped */
   memset(mapped, 6, pages * PAGE);
-  size_t nodes = pages * PAGE / NODE, others = pages / 2 * PAGE / OTHER;
+  size_t nodes = 8 * pages * PAGE / NODE, others = 4 * pages * PAGE / OTHER;
   char** node = malloc(nodes * sizeof *node);
   char** other = malloc(others * sizeof *other);
   for (size_t i = 0; i < nodes; ++i) {
@@ -67,8 +68,8 @@ int main(int count, char** arguments) {
   }
   pid_t child = count > 3 ? fork() : 0;
   for (size_t round = 0; child == 0 && round < rounds; ++round) {
-    sum += read_block(&state, latter, pages) + read_block(&state, table, pages) + read_block(&state, mapped, pages);
-    sum += read_nodes(&state, node, nodes, pages) + read_nodes(&state, other, others, pages / 2);
+    sum += read_block(latter, pages) + read_block(table, pages) + read_block(mapped, pages);
+    sum += read_nodes(node, nodes, 8 * pages) + read_nodes(other, others, 4 * pages);
   }
   if (child == 0) printf("%llu\n", (unsigned long long)sum);
   int status = 0;
