@@ -2,12 +2,23 @@
 
 #include <algorithm>
 
+#include "policy/policies.hpp"
+
 namespace hinterland::trace {
 namespace {
 
 constexpr std::uint32_t kStreamWindow = UINT32_MAX;  // streams count in 32 bits, as the window does
 
 }  // namespace
+
+ReplayOptions recorded_settings(const TraceFile& trace) {
+  ReplayOptions recorded;
+  recorded.local_bytes = trace.process.local_bytes;
+  recorded.policy = find_policy(trace.process.policy.c_str());
+  recorded.read_ahead_pages = static_cast<std::uint32_t>(trace.process.read_ahead_pages);
+  recorded.far_answers_at_once = answers_at_once(trace.process.far_url);
+  return recorded;
+}
 
 Replay::Replay(const ReplayOptions& options)
     : options_(options),

@@ -29,6 +29,9 @@ struct ReplayOptions {
   std::shared_ptr<const ReplayOutlook> outlook = {};  // of the trace; without it, memory is taken never to be freed
 };
 
+// As the trace was recorded, without an outlook; no policy where the one recorded with is not known here.
+ReplayOptions recorded_settings(const TraceFile& trace);
+
 // Of the device that a trace was recorded over.
 inline bool answers_at_once(const std::string& far_url) {
   return far_url.starts_with("mem:") || far_url.starts_with("zmem:");

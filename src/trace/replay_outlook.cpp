@@ -15,18 +15,16 @@ std::uint32_t in_32_bits(std::uint64_t value) {
 
 }  // namespace
 
-ReplayOutlook::ReplayOutlook(const TraceFile& trace) {
-  const hl_policy_ops* policy = find_policy(trace.process.policy.c_str());
-  ReplayOptions recorded;
-  recorded.local_bytes = trace.process.local_bytes;
-  recorded.policy = policy != nullptr ? policy : policies().front();
-  recorded.read_ahead_pages = static_cast<std::uint32_t>(trace.process.read_ahead_pages);
-  recorded.far_answers_at_once = answers_at_once(trace.process.far_url);
+ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
+  ReplayOptions recorded = recorded_settings(trace);
+  const hl_policy_ops* policy = recorded.policy;
+  if (policy == nullptr) recorded.policy = policies().front();
   recorded.follows = true;
   Replay replay(recorded);
   std::unordered_map<std::uint64_t, std::uint64_t> last;  // fault of each page
   trace.for_each_fault([&](const FaultRecord& fault) {
     std::uint64_t number = stays_.size();
+    if (number >= faults_max) return;
     stays_.push_back({0, 0});
     forgotten_.push_back(false);
     if (fault.kind <= FaultKind::refault) {

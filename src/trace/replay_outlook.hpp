@@ -3,10 +3,9 @@
 // - Whether the program gives it back (or leaves it all zero) before it touches it again: its next fault finds it
 //   untouched then. Such pages are mapped in runs, not fetched.
 // - How long it stayed, and how long it was gone until it was touched again. What touched it while it stayed, the
-// trace
-//   does not know; but a page that is touched so long after it left is taken to be touched so often before, too. This
-//   matters where replay has evicted a page that stayed at recording: policies that go by arrival do not keep with
-//   more room all that they keep with less.
+//   trace does not know; but a page that is touched so long after it left is taken to be touched so often before,
+//   too. This matters where replay has evicted a page that stayed at recording: policies that go by arrival do not
+//   keep with more room all that they keep with less.
 //
 // Time is counted in faults of the trace. When pages left is found by replaying it as it was recorded.
 #pragma once
@@ -20,7 +19,8 @@ namespace hinterland::trace {
 
 class ReplayOutlook {
  public:
-  explicit ReplayOutlook(const TraceFile& trace);
+  // Of the first `faults_max` faults.
+  explicit ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max = UINT64_MAX);
 
   struct Stay {
     bool forgotten = false;  // untouched at its next fault
