@@ -29,6 +29,7 @@ void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint
   std::uint64_t number = accesses_++;
   if (!pager_.has_room()) return;
   while (!unseen_.empty() && unseen_.top().time <= number) access_unseen();
+  if (options_.outlook != nullptr) access_left_out(number);
   if (record.kind > FaultKind::refault) return;  // waited for, or there by then: the fault before says it
   if (options_.follows) follow(record);
   ReplayPage& page = pager_.page_at(record.page);
@@ -57,6 +58,17 @@ void Replay::access_unseen() {
   if (!stayed_away) return;
   serve({.page = next.page, .expects_write = page.was_dirty}, nullptr, nullptr);
   finish(next.time);
+}
+
+// What a scan went over before this fault.
+void Replay::access_left_out(std::uint64_t number) {
+  const std::vector<ReplayOutlook::Touch>& touches = options_.outlook->touches();
+  for (; next_touch_ < touches.size() && touches[next_touch_].number <= number; ++next_touch_) {
+    std::uint64_t address = touches[next_touch_].page;
+    const ReplayPage& page = pager_.page_at(address);
+    serve({.page = address, .expects_write = page.was_dirty}, nullptr, nullptr);
+    finish(number);
+  }
 }
 
 void Replay::finish(std::uint64_t number) {

@@ -74,12 +74,14 @@ class Replay {
   const ReplayResult& result() const { return result_; }
   // The number of the access that made a page leave; of the next one where it is there, 0 where it never was.
   std::uint64_t left(std::uint64_t page);
+  bool is_there(std::uint64_t page) { return pager_.page_at(page).state == State::resident; }
 
  private:
   using State = ReplayPage::State;
 
   void follow(const FaultRecord& record);
   void access_unseen();
+  void access_left_out(std::uint64_t number);
   void finish(std::uint64_t number);
   void serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
   void bring(const FaultRecord& record, const ReplayHint* hint, std::int64_t ahead);
@@ -103,6 +105,7 @@ class Replay {
     bool operator>(const Unseen& other) const { return time > other.time; }
   };
   std::priority_queue<Unseen, std::vector<Unseen>, std::greater<>> unseen_;
+  std::size_t next_touch_ = 0;       // of the outlook
   std::vector<std::uint64_t> left_;  // pages, by the last access
   Streams streams_;
   ReplayPager pager_;

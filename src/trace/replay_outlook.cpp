@@ -4,7 +4,9 @@
 #include <unordered_map>
 
 #include "policy/policies.hpp"
+#include "base/units.hpp"
 #include "trace/replay.hpp"
+#include "trace/scan_gaps.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -21,20 +23,36 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
   if (policy == nullptr) recorded.policy = policies().front();
   recorded.follows = true;
   Replay replay(recorded);
-  std::unordered_map<std::uint64_t, std::uint64_t> last;  // fault of each page
+  // What leaves stays in a frame until about so many others have left.
+  std::uint64_t gone_least = (recorded.local_bytes >> kPageShift) / 16;
+  struct Known {
+    std::uint64_t number;  // of its last fault
+    bool touched = false;  // by a scan, since
+  };
+  std::unordered_map<std::uint64_t, Known> last;
+  ScanGaps scans;
   trace.for_each_fault([&](const FaultRecord& fault) {
     std::uint64_t number = stays_.size();
     if (number >= faults_max) return;
     stays_.push_back({0, 0});
     forgotten_.push_back(false);
     if (fault.kind <= FaultKind::refault) {
-      auto [before, fresh] = last.try_emplace(fault.page, number);
+      ScanGaps::Gap gap = scans.on_fault(fault.page, fault.thread_id);
+      for (std::uint64_t page = gap.first; page < gap.first + gap.count; ++page)
+        if (auto left_out = last.find(page); left_out != last.end() && replay.is_there(page)) {
+          left_out->second.touched = true;
+          touches_.push_back({number, page});
+        }
+      auto [before, fresh] = last.try_emplace(fault.page, Known{number});
       if (!fresh) {
-        forgotten_[before->second] = fault.kind == FaultKind::first_touch;
+        Known& known = before->second;
+        forgotten_[known.number] = fault.kind == FaultKind::first_touch;
+        // Where the model still has it, or has it in a frame, the page left earlier than the model thinks: it was far.
         std::uint64_t left = replay.left(fault.page);
-        if (policy != nullptr && left > before->second)
-          stays_[before->second] = {in_32_bits(left - before->second), in_32_bits(number - left)};
-        before->second = number;
+        if (fault.kind != FaultKind::refault) left = std::min(left, number - std::min(number, gone_least));
+        if (policy != nullptr && left > known.number && !known.touched)
+          stays_[known.number] = {in_32_bits(left - known.number), in_32_bits(number - left)};
+        known = {number};
       }
     }
     replay.fault(fault);

@@ -6,6 +6,9 @@
 //   trace does not know; but a page that is touched so long after it left is taken to be touched so often before,
 //   too. This matters where replay has evicted a page that stayed at recording: policies that go by arrival do not
 //   keep with more room all that they keep with less.
+// - When a page that stayed was touched by a scan: the scan's faults leave it out (scan_gaps.hpp). Where that is
+// known
+//   of a stay, nothing else is taken to have touched the page.
 //
 // Time is counted in faults of the trace. When pages left is found by replaying it as it was recorded.
 #pragma once
@@ -21,6 +24,12 @@ class ReplayOutlook {
  public:
   // Of the first `faults_max` faults.
   explicit ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max = UINT64_MAX);
+
+  // Just before the fault of that number.
+  struct Touch {
+    std::uint64_t number, page;
+  };
+  const std::vector<Touch>& touches() const { return touches_; }
 
   struct Stay {
     bool forgotten = false;  // untouched at its next fault
@@ -38,6 +47,7 @@ class ReplayOutlook {
   };
   std::vector<Times> stays_;     // by fault
   std::vector<bool> forgotten_;  // by fault
+  std::vector<Touch> touches_;   // by number
 };
 
 }  // namespace hinterland::trace
