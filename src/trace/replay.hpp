@@ -82,6 +82,7 @@ class Replay {
   void follow(const FaultRecord& record);
   void access_unseen();
   void access_left_out(std::uint64_t number);
+  void give_back(std::uint64_t number);
   void finish(std::uint64_t number);
   void serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
   void bring(const FaultRecord& record, const ReplayHint* hint, std::int64_t ahead);
@@ -105,8 +106,8 @@ class Replay {
     bool operator>(const Unseen& other) const { return time > other.time; }
   };
   std::priority_queue<Unseen, std::vector<Unseen>, std::greater<>> unseen_;
-  std::size_t next_touch_ = 0;       // of the outlook
-  std::vector<std::uint64_t> left_;  // pages, by the last access
+  std::size_t next_touch_ = 0, next_freed_ = 0;  // of the outlook
+  std::vector<std::uint64_t> left_;              // pages, by the last access
   Streams streams_;
   ReplayPager pager_;
 };

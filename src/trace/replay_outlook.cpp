@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "policy/policies.hpp"
 #include "base/units.hpp"
+#include "policy/policies.hpp"
+#include "trace/given_back.hpp"
 #include "trace/replay.hpp"
 #include "trace/scan_gaps.hpp"
 
@@ -28,14 +29,22 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
   struct Known {
     std::uint64_t number;  // of its last fault
     bool touched = false;  // by a scan, since
+    bool freed = false;    // since
   };
   std::unordered_map<std::uint64_t, Known> last;
   ScanGaps scans;
+  std::vector<GivenBack> givens = given_back(trace);
+  auto given = givens.begin();
   trace.for_each_fault([&](const FaultRecord& fault) {
     std::uint64_t number = stays_.size();
     if (number >= faults_max) return;
     stays_.push_back({0, 0});
-    forgotten_.push_back(false);
+    next_.push_back(Next::unknown);
+    for (; given != givens.end() && given->time_ns <= fault.time_ns; ++given) {
+      freed_.push_back({number, given->first, given->end, given->unmapped});
+      for (std::uint64_t page = given->first; page < given->end; ++page)
+        if (auto freed = last.find(page); freed != last.end()) freed->second.freed = true;
+    }
     if (fault.kind <= FaultKind::refault) {
       ScanGaps::Gap gap = scans.on_fault(fault.page, fault.thread_id);
       for (std::uint64_t page = gap.first; page < gap.first + gap.count; ++page)
@@ -46,8 +55,11 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
       auto [before, fresh] = last.try_emplace(fault.page, Known{number});
       if (!fresh) {
         Known& known = before->second;
-        forgotten_[known.number] = fault.kind == FaultKind::first_touch;
-        // Where the model still has it, or has it in a frame, the page left earlier than the model thinks: it was far.
+        next_[known.number] = fault.kind != FaultKind::first_touch ? Next::kept
+                              : known.freed                        ? Next::freed
+                                                                   : Next::forgotten;
+        // Where the model still has it, or has it in a frame, the page left earlier than the model thinks: it was
+        // far.
         std::uint64_t left = replay.left(fault.page);
         if (fault.kind != FaultKind::refault) left = std::min(left, number - std::min(number, gone_least));
         if (policy != nullptr && left > known.number && !known.touched)
