@@ -5,16 +5,14 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/size.hpp"
-#include "policy/policies.hpp"
 #include "trace/advice/hint_review.hpp"
-#include "trace/exports.hpp"
+#include "trace/flame_graph.hpp"
 #include "trace/hint_profile.hpp"
-#include "trace/replay.hpp"
+#include "trace/memory_curve.hpp"
 
 namespace hinterland::trace {
 
@@ -27,68 +25,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kSitesShown = 100, kSourceLines = 4;  // on either side of a line
 constexpr std::uint64_t kReviewedFaultsMax = 2'000'000;
 constexpr std::size_t kColumns = 300, kRows = 150;
-constexpr double kSmallest = 1e-5;                    // share of faults below which stacks are not told apart
 constexpr std::uint64_t kReplayedFaults = 5'000'000;  // a second or two for each point of the curve
-
-// --- flame graph
-// ------------------------------------------------------------------------------------------------------
-struct Node {
-  std::size_t frame = 0;
-  std::array<double, kFaultKinds> faults{};
-  double all = 0;
-  std::vector<std::unique_ptr<Node>> children;
-};
-
-class Tree {
- public:
-  Tree() { root_.frame = frame("all faults"); }
-  void add(const std::vector<const Frame*>& frames, const CallStack& stack) {
-    Node* node = &root_;
-    add(*node, stack);
-    for (const Frame* each : frames) {
-      node = child(*node, frame(text_of(*each)));
-      add(*node, stack);
-    }
-  }
-  Json tree() { return json(root_, kSmallest * root_.all); }
-  Json frames() const { return frames_; }
-
- private:
-  static void add(Node& node, const CallStack& stack) {
-    for (std::size_t i = 0; i < kFaultKinds; ++i) node.faults[i] += stack.faults[i];
-    node.all += stack.all;
-  }
-  static std::string text_of(const Frame& frame) {
-    std::string where = frame.file.empty() ? frame.module : frame.file + ":" + std::to_string(frame.line);
-    return without_arguments(frame.function) + (frame.inlined ? " (inlined)" : "") +
-           (where.empty() ? "" : " \u2014 " + where);
-  }
-  std::size_t frame(const std::string& text) {
-    auto [at, fresh] = index_.try_emplace(text, frames_.size());
-    if (fresh) frames_.push_back(text);
-    return at->second;
-  }
-  static Node* child(Node& node, std::size_t frame) {
-    for (auto& each : node.children)
-      if (each->frame == frame) return each.get();
-    node.children.push_back(std::make_unique<Node>());
-    node.children.back()->frame = frame;
-    return node.children.back().get();
-  }
-  static Json json(Node& node, double smallest) {
-    std::sort(node.children.begin(), node.children.end(),
-              [](const auto& a, const auto& b) { return a->all > b->all; });
-    Json children = Json::array(), kinds = Json::array();
-    for (auto& each : node.children)
-      if (each->all >= smallest) children.push_back(json(*each, smallest));
-    for (double faults : node.faults) kinds.push_back(std::llround(faults));
-    return Json::array({node.frame, std::move(kinds), std::move(children)});
-  }
-
-  Node root_;
-  Json frames_ = Json::array();
-  std::unordered_map<std::string, std::size_t> index_;
-};
 
 // --- places
 // -----------------------------------------------------------------------------------------------------------
@@ -226,18 +163,8 @@ Json distances_json(const TraceFile& trace) {
 // ----------------------------------------------------------------------------------
 Json curve_json(const TraceFile& trace) {
   Json points = Json::array();
-  const hl_policy_ops* policy = find_policy(trace.process.policy.c_str());
-  if (policy == nullptr || trace.process.local_bytes == 0) return points;
-  for (double more : {1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0}) {
-    auto local = static_cast<std::uint64_t>(static_cast<double>(trace.process.local_bytes) * more);
-    Replay replay({local, policy, static_cast<std::uint32_t>(trace.process.read_ahead_pages)});
-    std::uint64_t left = kReplayedFaults;
-    trace.for_each_fault([&](const FaultRecord& fault) {
-      if (left > 0) replay.fault(fault), --left;
-    });
-    points.push_back({local, replay.result().fetches});
-    if (replay.result().fetches == 0) break;
-  }
+  for (const CurvePoint& point : memory_curve(trace, kReplayedFaults))
+    points.push_back({point.local_bytes, point.fetches});
   return points;
 }
 
@@ -271,33 +198,44 @@ std::string cover_text(const Profile& profile) {
 }
 
 // In a script element nothing but "</script" and "<!--" ends the text: no '<' gets there.
-std::string for_script(std::string json) {
-  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos; at += 6) json.replace(at, 1, "\\u003c");
-  return json;
+std::string for_script(const Json& data) {
+  std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace), text;
+  text.reserve(json.size());
+  for (char letter : json)
+    if (letter == '<')
+      text += "\\u003c";
+    else
+      text += letter;
+  return text;
 }
 
 }  // namespace
 
 std::string html_page(const TraceFile& trace, const Profile& profile, Symbols& symbols) {
-  Tree tree;
-  for (const CallStack& stack : profile.stacks) tree.add(frames_of(trace.stacks[stack.stack], symbols), stack);
-  Json data = {{"program", trace.process.program},
-               {"policy", trace.process.policy},
-               {"facts", facts_json(trace, profile)},
-               {"cover", cover_text(profile)},
-               {"kinds", kFaultKindNames},
-               {"faults", profile.faults},
-               {"tree", tree.tree()},
-               {"frames", tree.frames()},
-               {"sites", sites_json(profile)},
-               {"hints", hints_json(trace, symbols)},
-               {"map", map_json(trace)},
-               {"again", distances_json(trace)},
-               {"curve", curve_json(trace)}};
-  std::string page = kPageTemplate;
-  std::string_view place = "@DATA@";
+  std::string data = "{";
+  auto add = [&](const char* name, const std::string& json) {
+    data += std::string(data.size() > 1 ? ",\n\"" : "\"") + name + "\":" + json;
+  };
+  add("program", for_script(trace.process.program));
+  add("policy", for_script(trace.process.policy));
+  add("facts", for_script(facts_json(trace, profile)));
+  add("cover", for_script(cover_text(profile)));
+  add("kinds", for_script(kFaultKindNames));
+  add("faults", for_script(profile.faults));
+  add("sites", for_script(sites_json(profile)));
+  add("hints", for_script(hints_json(trace, symbols)));
+  add("map", for_script(map_json(trace)));
+  add("again", for_script(distances_json(trace)));
+  add("curve", for_script(curve_json(trace)));
+  add("replayed", for_script(std::min(profile.faults_all, kReplayedFaults)));
+  {
+    FlameGraph graph = make_flame_graph(trace, profile, symbols);  // by far the largest: written as text at once
+    add("frames", for_script(graph.frames));
+    add("tree", graph.tree);
+  }
+  std::string_view page = kPageTemplate, place = "@DATA@";
   std::size_t at = page.find(place);
-  return page.replace(at, place.size(), for_script(data.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  return std::string(page.substr(0, at)).append(data).append("}").append(page.substr(at + place.size()));
 }
 
 }  // namespace hinterland::trace

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "trace/exports.hpp"
+#include "trace/flame_graph.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -95,6 +96,29 @@ TEST_F(ProfileTest, CoverageCountsTheFewestPlaces) {
   EXPECT_EQ(profile.sites_covering(1), 102u);
 }
 
+// Callers are shared, equal stacks of several threads are one, and what is too narrow to be seen is left out.
+TEST_F(ProfileTest, StacksBecomeOneTree) {
+  auto record = [&](std::vector<std::uint64_t> addresses, std::uint64_t thread, int times, FaultKind kind) {
+    for (int i = 0; i < times; ++i) {
+      FaultRecord fault{1, 1, thread, kind, false};
+      writer_->fault(fault);
+      writer_->sample({fault, 4096, writer_->stack({addresses, true}), 1, 0});
+    }
+  };
+  record({0x30, 0x20, 0x10}, 1, 100'000, FaultKind::read);  // innermost first
+  record({0x30, 0x20, 0x10}, 2, 50'000, FaultKind::read);
+  record({0x40, 0x20, 0x10}, 1, 200'000, FaultKind::write);
+  record({0x20, 0x10}, 1, 7, FaultKind::read);
+  record({0x50, 0x10}, 1, 1, FaultKind::read);
+  TraceFile file = finish(2);
+  Symbols symbols(file);
+  FlameGraph graph = make_flame_graph(file, make_profile(file, symbols, GroupBy::line), symbols);
+  EXPECT_EQ(graph.frames, (std::vector<std::string>{"all faults", "0x10", "0x20", "0x30", "0x40", "0x50"}));
+  EXPECT_EQ(graph.tree,
+            "[0,[0,150008,200000],[[1,[0,150008,200000],[[2,[0,150007,200000],[[4,[0,0,200000],[]],[3,[0,150000],[]]]"
+            "]]]]]");
+}
+
 TEST_F(ProfileTest, AnEmptyTraceIsAnEmptyProfile) {
   TraceFile file = finish(0);
   Symbols symbols(file);
@@ -102,6 +126,7 @@ TEST_F(ProfileTest, AnEmptyTraceIsAnEmptyProfile) {
   EXPECT_TRUE(profile.sites.empty());
   EXPECT_EQ(profile.sites_covering(0.95), 0u);
   EXPECT_EQ(folded_text(file, profile, symbols), "");
+  EXPECT_EQ(make_flame_graph(file, profile, symbols).tree, "[0,[],[]]");
 }
 
 // Target: under 500 MiB. The time, for which the target is 10 s, depends on the machine: it is recorded.

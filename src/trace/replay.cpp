@@ -2,12 +2,23 @@
 
 #include <algorithm>
 
+#include "policy/policies.hpp"
+
 namespace hinterland::trace {
 namespace {
 
 constexpr std::uint32_t kStreamWindow = UINT32_MAX;  // streams count in 32 bits, as the window does
 
 }  // namespace
+
+ReplayOptions recorded_settings(const TraceFile& trace) {
+  ReplayOptions recorded;
+  recorded.local_bytes = trace.process.local_bytes;
+  recorded.policy = find_policy(trace.process.policy.c_str());
+  recorded.read_ahead_pages = static_cast<std::uint32_t>(trace.process.read_ahead_pages);
+  recorded.far_answers_at_once = answers_at_once(trace.process.far_url);
+  return recorded;
+}
 
 Replay::Replay(const ReplayOptions& options)
     : options_(options),
@@ -18,6 +29,7 @@ void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint
   std::uint64_t number = accesses_++;
   if (!pager_.has_room()) return;
   while (!unseen_.empty() && unseen_.top().time <= number) access_unseen();
+  if (options_.outlook != nullptr) access_left_out(number), give_back(number);
   if (record.kind > FaultKind::refault) return;  // waited for, or there by then: the fault before says it
   if (options_.follows) follow(record);
   ReplayPage& page = pager_.page_at(record.page);
@@ -28,7 +40,8 @@ void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint
   }
   page.last = number;
   serve(record, hint, last_page);
-  if (options_.outlook != nullptr) pager_.page_at(record.page).forgotten = options_.outlook->after(number).forgotten;
+  if (options_.outlook != nullptr)
+    pager_.page_at(record.page).forgotten = options_.outlook->after(number).next == ReplayOutlook::Next::forgotten;
   finish(number);
 }
 
@@ -46,6 +59,35 @@ void Replay::access_unseen() {
   if (!stayed_away) return;
   serve({.page = next.page, .expects_write = page.was_dirty}, nullptr, nullptr);
   finish(next.time);
+}
+
+// What a scan went over before this fault.
+void Replay::access_left_out(std::uint64_t number) {
+  const std::vector<ReplayOutlook::Touch>& touches = options_.outlook->touches();
+  for (; next_touch_ < touches.size() && touches[next_touch_].number <= number; ++next_touch_) {
+    std::uint64_t address = touches[next_touch_].page;
+    const ReplayPage& page = pager_.page_at(address);
+    serve({.page = address, .expects_write = page.was_dirty}, nullptr, nullptr);
+    finish(number);
+  }
+}
+
+// As Pager::decommit() and unmap(): what the program gave back before this fault.
+void Replay::give_back(std::uint64_t number) {
+  const std::vector<ReplayOutlook::Freed>& freed = options_.outlook->freed();
+  for (; next_freed_ < freed.size() && freed[next_freed_].number <= number; ++next_freed_) {
+    const ReplayOutlook::Freed& range = freed[next_freed_];
+    for (std::uint64_t address = range.first; address < range.end; ++address) {
+      ReplayPage* page = pager_.find(address);
+      if (page == nullptr || page->state == State::untouched) continue;
+      // The heap may have given it to somebody else before the pager heard of it.
+      if (options_.outlook->after(page->last).next == ReplayOutlook::Next::kept) continue;
+      if (page->state == State::resident && !range.unmapped)
+        page->forgotten = page->dirty = true;
+      else
+        pager_.forget(address);
+    }
+  }
 }
 
 void Replay::finish(std::uint64_t number) {

@@ -29,6 +29,9 @@ struct ReplayOptions {
   std::shared_ptr<const ReplayOutlook> outlook = {};  // of the trace; without it, memory is taken never to be freed
 };
 
+// As the trace was recorded, without an outlook; no policy where the one recorded with is not known here.
+ReplayOptions recorded_settings(const TraceFile& trace);
+
 // Of the device that a trace was recorded over.
 inline bool answers_at_once(const std::string& far_url) {
   return far_url.starts_with("mem:") || far_url.starts_with("zmem:");
@@ -71,12 +74,15 @@ class Replay {
   const ReplayResult& result() const { return result_; }
   // The number of the access that made a page leave; of the next one where it is there, 0 where it never was.
   std::uint64_t left(std::uint64_t page);
+  bool is_there(std::uint64_t page) { return pager_.page_at(page).state == State::resident; }
 
  private:
   using State = ReplayPage::State;
 
   void follow(const FaultRecord& record);
   void access_unseen();
+  void access_left_out(std::uint64_t number);
+  void give_back(std::uint64_t number);
   void finish(std::uint64_t number);
   void serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
   void bring(const FaultRecord& record, const ReplayHint* hint, std::int64_t ahead);
@@ -100,7 +106,8 @@ class Replay {
     bool operator>(const Unseen& other) const { return time > other.time; }
   };
   std::priority_queue<Unseen, std::vector<Unseen>, std::greater<>> unseen_;
-  std::vector<std::uint64_t> left_;  // pages, by the last access
+  std::size_t next_touch_ = 0, next_freed_ = 0;  // of the outlook
+  std::vector<std::uint64_t> left_;              // pages, by the last access
   Streams streams_;
   ReplayPager pager_;
 };

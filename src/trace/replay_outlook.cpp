@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/units.hpp"
 #include "policy/policies.hpp"
+#include "trace/given_back.hpp"
 #include "trace/replay.hpp"
+#include "trace/scan_gaps.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -15,28 +18,53 @@ std::uint32_t in_32_bits(std::uint64_t value) {
 
 }  // namespace
 
-ReplayOutlook::ReplayOutlook(const TraceFile& trace) {
-  const hl_policy_ops* policy = find_policy(trace.process.policy.c_str());
-  ReplayOptions recorded;
-  recorded.local_bytes = trace.process.local_bytes;
-  recorded.policy = policy != nullptr ? policy : policies().front();
-  recorded.read_ahead_pages = static_cast<std::uint32_t>(trace.process.read_ahead_pages);
-  recorded.far_answers_at_once = answers_at_once(trace.process.far_url);
+ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
+  ReplayOptions recorded = recorded_settings(trace);
+  const hl_policy_ops* policy = recorded.policy;
+  if (policy == nullptr) recorded.policy = policies().front();
   recorded.follows = true;
   Replay replay(recorded);
-  std::unordered_map<std::uint64_t, std::uint64_t> last;  // fault of each page
+  // What leaves stays in a frame until about so many others have left.
+  std::uint64_t gone_least = (recorded.local_bytes >> kPageShift) / 16;
+  struct Known {
+    std::uint64_t number;  // of its last fault
+    bool touched = false;  // by a scan, since
+    bool freed = false;    // since
+  };
+  std::unordered_map<std::uint64_t, Known> last;
+  ScanGaps scans;
+  std::vector<GivenBack> givens = given_back(trace);
+  auto given = givens.begin();
   trace.for_each_fault([&](const FaultRecord& fault) {
     std::uint64_t number = stays_.size();
+    if (number >= faults_max) return;
     stays_.push_back({0, 0});
-    forgotten_.push_back(false);
+    next_.push_back(Next::unknown);
+    for (; given != givens.end() && given->time_ns <= fault.time_ns; ++given) {
+      freed_.push_back({number, given->first, given->end, given->unmapped});
+      for (std::uint64_t page = given->first; page < given->end; ++page)
+        if (auto freed = last.find(page); freed != last.end()) freed->second.freed = true;
+    }
     if (fault.kind <= FaultKind::refault) {
-      auto [before, fresh] = last.try_emplace(fault.page, number);
+      ScanGaps::Gap gap = scans.on_fault(fault.page, fault.thread_id);
+      for (std::uint64_t page = gap.first; page < gap.first + gap.count; ++page)
+        if (auto left_out = last.find(page); left_out != last.end() && replay.is_there(page)) {
+          left_out->second.touched = true;
+          touches_.push_back({number, page});
+        }
+      auto [before, fresh] = last.try_emplace(fault.page, Known{number});
       if (!fresh) {
-        forgotten_[before->second] = fault.kind == FaultKind::first_touch;
+        Known& known = before->second;
+        next_[known.number] = fault.kind != FaultKind::first_touch ? Next::kept
+                              : known.freed                        ? Next::freed
+                                                                   : Next::forgotten;
+        // Where the model still has it, or has it in a frame, the page left earlier than the model thinks: it was
+        // far.
         std::uint64_t left = replay.left(fault.page);
-        if (policy != nullptr && left > before->second)
-          stays_[before->second] = {in_32_bits(left - before->second), in_32_bits(number - left)};
-        before->second = number;
+        if (fault.kind != FaultKind::refault) left = std::min(left, number - std::min(number, gone_least));
+        if (policy != nullptr && left > known.number && !known.touched)
+          stays_[known.number] = {in_32_bits(left - known.number), in_32_bits(number - left)};
+        known = {number};
       }
     }
     replay.fault(fault);

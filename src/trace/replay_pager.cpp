@@ -59,6 +59,11 @@ hl_page ReplayPager::number_of(std::uint64_t page) {
   return group->second + static_cast<hl_page>(page % kGroup);
 }
 
+ReplayPage* ReplayPager::find(std::uint64_t page) {
+  auto group = groups_.find(page / kGroup);
+  return group == groups_.end() ? nullptr : &pages_[group->second + static_cast<hl_page>(page % kGroup)];
+}
+
 ReplayPage& ReplayPager::page_at(std::uint64_t page) { return pages_[number_of(page)]; }
 
 std::uint32_t ReplayPager::run_max() const {
@@ -92,9 +97,20 @@ void ReplayPager::fetch(const Fetch& wanted) {
   budget_.add(wanted.count);
   for (std::uint32_t at = 0, end = 0; at < wanted.count; at = end) {
     while (end < wanted.count && writable[end] == writable[at]) ++end;
-    if (writable[at] && borrow_frames(end - at)) budget_.subtract(end - at);
+    if (writable[at] && borrow_frames(end - at))
+      budget_.subtract(end - at);
+    else
+      end = at + adjacent(wanted.first + at, end - at);
     map(wanted, wanted.first + at, wanted.first + end, writable[at]);
   }
+}
+
+// How many of them lie side by side on the device.
+std::uint32_t ReplayPager::adjacent(std::uint64_t first, std::uint32_t count) {
+  std::uint64_t place = page_at(first).far_place;
+  std::uint32_t length = 1;
+  while (length < count && page_at(first + length).far_place == place + length) ++length;
+  return length;
 }
 
 void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t end, bool writable) {
@@ -258,7 +274,7 @@ void ReplayPager::park(const Victim& victim) {
     return;
   }
   if (page.dirty)
-    ++pages_out_;
+    page.far_place = ++pages_out_;
   else
     forecast_.note_left_clean(index_of(victim.address));
   page.often_written = page.often_written && page.dirty;

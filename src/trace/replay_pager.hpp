@@ -27,12 +27,13 @@ struct ReplayPage {
   bool ahead = false;          // brought before it was asked for, and not touched since
   bool zero = false;           // brought as zeros: as long as it is ahead, nobody has written to it
   // What the trace tells of it (replay_outlook.hpp):
-  bool forgotten = false;   // touched for the first time, next time
-  bool only_read = false;   // its last fault was a first touch, by a read
-  std::uint64_t place = 0;  // of its frame, while parked
-  std::uint64_t last = 0;   // access that the trace has of it
-  std::uint64_t left = 0;   // the access that evicted it
-  bool was_dirty = false;   // when it left
+  bool forgotten = false;       // touched for the first time, next time
+  bool only_read = false;       // its last fault was a first touch, by a read
+  std::uint64_t place = 0;      // of its frame, while parked
+  std::uint64_t last = 0;       // access that the trace has of it
+  std::uint64_t left = 0;       // the access that evicted it
+  std::uint64_t far_place = 0;  // on the device, which is written from one end to the other
+  bool was_dirty = false;       // when it left
 };
 
 class ReplayPager {
@@ -48,6 +49,8 @@ class ReplayPager {
   bool has_room() const;
   // Valid until the next page that was never asked for.
   ReplayPage& page_at(std::uint64_t page);
+  // The same; nullptr for one that was never asked for.
+  ReplayPage* find(std::uint64_t page);
   std::int64_t limit() const { return budget_.limit(); }
   // The longest run that a fault may bring.
   std::uint32_t run_max() const;
@@ -90,6 +93,7 @@ class ReplayPager {
   using Writable = std::bitset<kRunMax>;
   Writable expected_writes(const Fetch& wanted);
   bool expects_write(std::uint64_t page, bool samples);
+  std::uint32_t adjacent(std::uint64_t first, std::uint32_t count);
   void map(const Fetch& wanted, std::uint64_t first, std::uint64_t end, bool writable);
   bool borrow_frames(std::uint32_t count);
   void make_room(std::uint32_t pages);

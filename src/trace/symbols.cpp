@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "trace/debug_files.hpp"
+#include "trace/function_index.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -77,6 +78,7 @@ struct Symbols::Loaded {
     if (dwfl != nullptr) dwfl_end(dwfl);
   }
   void load();
+  std::unordered_map<void*, FunctionIndex> functions;  // by unit
   void add_inlined(std::uint64_t address, std::vector<Frame>& frames);
 };
 
@@ -180,24 +182,20 @@ std::vector<Frame> Symbols::look_up(std::uint64_t address) {
 void Symbols::Loaded::add_inlined(std::uint64_t address, std::vector<Frame>& frames) {
   Dwarf_Addr bias = 0;
   Dwarf_Die* unit = dwfl_module_addrdie(libdw, address, &bias);
-  Dwarf_Die *lexical = nullptr, *scopes = nullptr;
-  if (unit == nullptr || dwarf_getscopes(unit, address - bias, &lexical) <= 0) return;
-  // The scopes that hold the innermost one where it was put, not where it was written.
-  int count = dwarf_getscopes_die(&lexical[0], &scopes);
-  std::free(lexical);
+  if (unit == nullptr) return;
+  const FunctionIndex& index = functions.try_emplace(unit->addr, *unit).first->second;
   std::vector<Frame> found;
   Frame next = frames[0];
-  for (int i = 0; i < count; ++i) {
-    int tag = dwarf_tag(&scopes[i]);
+  for (Dwarf_Die& scope : index.scopes_at(address - bias)) {
+    int tag = dwarf_tag(&scope);
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
-    if (std::string name = function_name(&scopes[i]); !name.empty()) next.function = name;
+    if (std::string name = function_name(&scope); !name.empty()) next.function = name;
     next.inlined = tag == DW_TAG_inlined_subroutine;
     found.push_back(next);
     if (!next.inlined) break;
     next.function = frames[0].function;
-    call_site(&scopes[i], unit, &next);
+    call_site(&scope, unit, &next);
   }
-  std::free(scopes);
   if (!found.empty()) frames = std::move(found);
 }
 

@@ -128,6 +128,16 @@ class Pages(TraceTest):
         self.assertEqual(fetches, sorted(fetches, reverse=True))
         self.assertTrue(any("MARK read" in line[1] for site in data["sites"] for line in site["source"]))
 
+    def test_curve_is_what_replay_says(self):
+        """Each point of "what more local memory would save" is the fetches that `replay` foretells for that budget."""
+        data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', self.page, re.DOTALL).group(1))
+        self.assertEqual(data["replayed"], sum(data["faults"]))
+        self.assertGreater(len(data["curve"]), 2)
+        for local, fetches in data["curve"]:
+            done = self.call("replay", "t.trace", "--local", str(local), "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["runs"][0]["faults_fetch"], fetches, local)
+
     def test_in_a_browser(self):
         """Drawn without an error; a search, a click that zooms, and a click on a line do what they say."""
         script = """
