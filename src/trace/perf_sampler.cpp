@@ -25,9 +25,12 @@ namespace {
 
 // Registers 0 to 8 and 16 to 23 of arch/x86/include/uapi/asm/perf_regs.h: what unwinding needs.
 constexpr std::uint64_t kRegisterMask = 0xff01ff;
-constexpr std::uint64_t kPeriods[] = {13, 17};
+// Two at a time, without a common divisor: a program whose faults come in cycles is not always caught at one place.
+constexpr std::uint64_t kPeriods[] = {13, 17}, kSparsePeriods[] = {101, 127};
 // A sample stands for so many, as both events sample independently.
-constexpr double kFaultsEach = 1 / (1.0 / kPeriods[0] + 1.0 / kPeriods[1]);
+constexpr double faults_each(const std::uint64_t (&periods)[2]) {
+  return 1 / (1.0 / static_cast<double>(periods[0]) + 1.0 / static_cast<double>(periods[1]));
+}
 constexpr std::uint16_t kBuildIdInRecord = 1 << 14;  // PERF_RECORD_MISC_MMAP_BUILD_ID
 
 perf_event_attr attributes(const PerfSampler::Options& options) {
@@ -165,7 +168,7 @@ void allow_many_files() {
 
 Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Options& options) {
   auto sampler = std::unique_ptr<PerfSampler>(new PerfSampler);
-  if (!options.every_fault) sampler->weight_ = kFaultsEach;
+  sampler->every_fault_ = options.every_fault;
   if (options.running) allow_many_files();
   long cpus = sysconf(_SC_NPROCESSORS_CONF);
   // A thread that starts while we look is a child of one that we have, or will be found in the next round.
@@ -185,6 +188,7 @@ Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Opti
 
 Status PerfSampler::open_cpu(pid_t thread, int cpu, const Options& options) {
   perf_event_attr attr = attributes(options);
+  attr.config = PERF_COUNT_SW_DUMMY;
   attr.inherit = 1;
   attr.disabled = attr.enable_on_exec = options.running ? 0 : 1;
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 1;
@@ -211,8 +215,8 @@ Status PerfSampler::open_cpu(pid_t thread, int cpu, const Options& options) {
     ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, buffer->file);
     buffer->others.push_back(static_cast<int>(file));
   }
-  open_others(attr, thread, cpu, *buffer);
-  return {};
+  attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+  return open_samples(attr, thread, cpu, *buffer, options.every_fault);
 }
 
 // Takes the file.
@@ -236,20 +240,52 @@ Status PerfSampler::add_buffer(int cpu, int file) {
 // A fault that was tried again is minor or major to the kernel, depending on which of its locks it was tried under
 // (mm_account_fault). So both are sampled, into one buffer. Both come when the fault is over; the event of all page
 // faults comes when it begins, and could not tell how long it took.
-void PerfSampler::open_others(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer) {
+Status PerfSampler::open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer, bool every_fault) {
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.build_id = 0;
-  bool every = attr.sample_period == 1;
-  for (std::uint64_t event : {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ})
-    for (std::uint64_t period : kPeriods) {
-      if (period == kPeriods[0] && event == PERF_COUNT_SW_PAGE_FAULTS_MIN) continue;  // the first one
-      if (every && period != kPeriods[0]) continue;
-      attr.config = event;
-      attr.sample_period = every ? 1 : period;
-      long file = open_event(attr, thread, cpu);
-      if (file < 0) continue;
-      ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, buffer.file);
-      buffer.others.push_back(static_cast<int>(file));
-    }
+  auto open_one = [&](std::uint64_t event, std::uint64_t period, std::vector<int>& events) {
+    attr.config = event;
+    attr.sample_period = period;
+    long file = open_event(attr, thread, cpu);
+    if (file < 0) return false;
+    ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, buffer.file);
+    buffer.others.push_back(static_cast<int>(file));
+    events.push_back(static_cast<int>(file));
+    return true;
+  };
+  constexpr std::uint64_t kMinor = PERF_COUNT_SW_PAGE_FAULTS_MIN, kMajor = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+  std::size_t kinds = every_fault ? 1 : std::size(kPeriods);
+  for (std::size_t i = 0; i < kinds; ++i) {
+    std::uint64_t period = every_fault ? 1 : kPeriods[i];
+    if (!open_one(kMinor, period, dense_events_) && errno != ESRCH)
+      return std::unexpected(Error::make(errno, "the kernel does not let page faults be sampled"));
+    open_one(kMajor, period, dense_events_);
+  }
+  if (every_fault) return {};
+  attr.disabled = 1;
+  attr.enable_on_exec = 0;
+  for (std::uint64_t event : {kMinor, kMajor})
+    for (std::uint64_t period : kSparsePeriods) has_sparse_ = has_sparse_ && open_one(event, period, sparse_events_);
+  return {};
+}
+
+const double PerfSampler::kSparseFewer = faults_each(kSparsePeriods) / faults_each(kPeriods);
+
+// An event's file stands for those that threads inherited, too.
+bool PerfSampler::sample_sparsely(bool sparsely) {
+  if (every_fault_ || !has_sparse_) return false;
+  if (sparsely == sparse_) return true;
+  for (int file : sparsely ? dense_events_ : sparse_events_) ioctl(file, PERF_EVENT_IOC_DISABLE, 0);
+  for (int file : sparsely ? sparse_events_ : dense_events_) ioctl(file, PERF_EVENT_IOC_ENABLE, 0);
+  sparse_ = sparsely;
+  switched_ns_ = now_ns();
+  return true;
+}
+
+// Of what is in the buffers: the recorder empties them more often than it switches.
+double PerfSampler::weight_at(std::uint64_t time_ns) const {
+  if (every_fault_) return 1;
+  bool sparse = time_ns < switched_ns_ ? !sparse_ : sparse_;
+  return sparse ? faults_each(kSparsePeriods) : faults_each(kPeriods);
 }
 
 PerfSampler::~PerfSampler() {
@@ -294,9 +330,9 @@ void PerfSampler::drain_one(const Buffer& buffer, std::vector<PerfRecord>& out) 
     copy(bytes.data(), tail, header.size);
     tail += header.size;
     PerfRecord record;
-    record.weight = weight_;
-    if (parse(record, header, bytes.data() + sizeof header, bytes.data() + bytes.size()))
-      out.push_back(std::move(record));
+    if (!parse(record, header, bytes.data() + sizeof header, bytes.data() + bytes.size())) continue;
+    record.weight = weight_at(record.time_ns);
+    out.push_back(std::move(record));
   }
   std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
 }

@@ -57,24 +57,33 @@ class PerfSampler {
   void drain(std::vector<PerfRecord>& out);
   // Waits for records, at most so long.
   void wait(int milliseconds) const;
+  // Whether fewer faults are sampled from now on, one in kSparseFewer of those at first: for a program whose stacks
+  // would mostly be left out anyway, after each has cost it microseconds. False: the kernel did not give the events
+  // for that, and nothing changes.
+  bool sample_sparsely(bool sparsely);
+  bool is_sparse() const { return sparse_; }
+  static const double kSparseFewer;
   bool user_only() const { return user_only_; }  // faults inside system calls are not sampled: not permitted
 
  private:
   struct Buffer {
     int cpu = 0;
-    int file = -1;
+    int file = -1;                   // an event that samples nothing, and tells of mappings, threads and names
     std::uint8_t* memory = nullptr;  // the kernel's page, then the data
     std::vector<int> others;         // further events with the same buffer, of other kinds or threads
   };
   PerfSampler() = default;
   Status open_cpu(pid_t thread, int cpu, const Options& options);
   Status add_buffer(int cpu, int file);
-  static void open_others(perf_event_attr attr, pid_t process, int cpu, Buffer& buffer);
+  Status open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer, bool every_fault);
   void drain_one(const Buffer& buffer, std::vector<PerfRecord>& out);
+  double weight_at(std::uint64_t time_ns) const;
 
   std::vector<Buffer> buffers_;
   std::size_t data_bytes_ = 0;
-  double weight_ = 1;  // faults that a sample stands for
+  std::vector<int> dense_events_, sparse_events_;  // files of which the buffers are the owners
+  bool has_sparse_ = true, sparse_ = false, every_fault_ = false;
+  std::uint64_t switched_ns_ = 0;  // when one took the place of the other
   bool user_only_ = false;
   bool build_ids_ = true;
 };

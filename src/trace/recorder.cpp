@@ -20,6 +20,8 @@ namespace {
 constexpr int kCycleMs = 10;
 constexpr int kNice = -10;
 constexpr std::uint64_t kShareForNs = 20'000'000;
+// Each change of how many are sampled leaves out the first faults of each thread after it, some dozen.
+constexpr std::uint64_t kSparseForNs = 200'000'000;
 constexpr std::size_t kUnwoundBetweenLooks = 128;       // about 1 ms
 constexpr std::size_t kPendingMax = 20'000;             // samples, of up to 16 KiB each
 constexpr std::uint64_t kJoinWithinNs = 2'000'000'000;  // a fault is served, or its sample stays without one
@@ -271,8 +273,19 @@ void Recorder::set_kept_share(std::uint64_t now) {
   if (options_.rate == 0 || now - looked_ns_ < kShareForNs) return;
   double wanted = static_cast<double>(options_.rate) * static_cast<double>(now - looked_ns_) / 1e9;
   thinning_.set_share(std::clamp(wanted / std::max(static_cast<double>(matched_), 1.0), 1e-3, 1.0));
+  choose_density(static_cast<double>(matched_) / wanted, now);
   matched_ = 0;
   looked_ns_ = now;
+}
+
+// A stack costs the program one to two microseconds, also one that is not kept. As long as few faults are sampled the
+// rate is still kept, or nearly.
+void Recorder::choose_density(double of_wanted, std::uint64_t now) {
+  if (!sampler_ || now - switched_ns_ < kSparseForNs) return;
+  bool sparse = sampler_->is_sparse(), wanted = sparse ? of_wanted > 0.75 : of_wanted > PerfSampler::kSparseFewer;
+  if (wanted == sparse) return;
+  sampler_->sample_sparsely(wanted);
+  switched_ns_ = now;
 }
 
 void Recorder::take_mapping(const PerfRecord& record) {

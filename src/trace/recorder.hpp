@@ -79,6 +79,7 @@ class Recorder {
   KnownProcess& process_of(std::uint32_t id);
   void read_mappings(std::int32_t process);
   void set_kept_share(std::uint64_t now);
+  void choose_density(double of_wanted, std::uint64_t now);
   void write(Recording& recording, bool last, std::uint64_t now);
 
   RecorderOptions options_;
@@ -96,6 +97,7 @@ class Recorder {
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
   Thinning thinning_;                          // of the samples that belong to faults
   std::uint64_t matched_ = 0, looked_ns_ = 0;  // since its share was set
+  std::uint64_t switched_ns_ = 0;              // between many samples and few
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
