@@ -28,6 +28,10 @@ class Access:
     measured: str = "time per access"
     run_options: tuple = ()     # further words for hinterland run
 
+    @property
+    def by_signal(self):
+        return self.ablated
+
     def argv(self, access, size_bytes):
         return [access, self.pattern, "--size", str(size_bytes), *self.options]
 

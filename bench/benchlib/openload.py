@@ -22,7 +22,8 @@ class OpenLoad:
     name, group, unit = "redis-open-load", "open-load", "ns"
     about = f"Redis GETs at a fixed rate, one request of ten a SET; {LOCAL_SHARE:.0%} of its peak local"
     measured = "99th percentile of GET"
-    floor, miss_share, devices, swap, ablated, run_options = (), 1.0, ("mem:", "zmem:"), "zram", False, ()
+    floor, miss_share, devices, swap, run_options = (), 1.0, ("mem:", "zmem:"), "zram", ()
+    ablated, by_signal = False, False
     must_page = False  # 70 % of a small server may be all it keeps
 
     def __init__(self):

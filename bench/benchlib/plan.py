@@ -5,6 +5,7 @@ A benchmark that is run in several ways (access.py, programs.py, openload.py) ha
     unit, measured          of its value ("ns/access", "time per access"); less is better
     floor, miss_share       the figures of the floor it is held against, and how many of them an access takes
     devices, swap, ablated  far devices (none: those of the run); "zram", "file" or ""; whether --ablate is for it
+    by_signal               whether --signal is for it
     must_page               false where the program may fit its budget after all
     run_options             further words for hinterland run
     size_bytes, local_bytes, cgroup_bytes, far_bytes   of memory, by the size of the run; after prepare()

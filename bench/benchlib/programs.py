@@ -38,6 +38,7 @@ class RealProgram:
         self.subject, self._share = subject, share
         self.name = f"{subject.name}{FITS if share > 1 else ''}"
         self.swap = "" if share > 1 else "zram"
+        self.by_signal = share <= 1
         self.about = f"{ALL[subject.name].help}; {share:.0%} of its peak local"
         self.run_options = ALL[subject.name].options
 

@@ -270,6 +270,13 @@ class Steps(unittest.TestCase):
         with self.assertRaises(plan.Unknown):
             plan.choose(["nothing of ours"])
 
+    def test_what_pages_is_run_by_signal_too(self):
+        known = mock.Mock(missing_option=lambda options: None)
+        choice = runner.Choice(("mem:",), {"zram": None, "file": None}, known, signal=True)
+        benchmarks = plan.choose(["programs", "random-read", "first-touch-fits"])[0]
+        by_signal = [job.benchmark.name for job in runner.jobs_of(benchmarks, (), choice) if job.way.name == "mem: by signal"]
+        self.assertEqual(by_signal, ["random-read", "redis", "memcached", "sqlite", "sort", "numpy", "compile"])
+
     def test_a_round_turns(self):
         jobs = list(range(7))
         orders = [runner.turned(jobs, number) for number in range(7)]

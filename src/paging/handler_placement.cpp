@@ -32,12 +32,13 @@ void HandlerPlacement::on_fault(std::uint32_t faulting_thread_id) {
   if (!started_ || attendance_.by_another(faulting_thread_id, handler_)) return;
   bool same = thread_id_.load(std::memory_order_relaxed) == faulting_thread_id;
   if (handler_ == 0 && !same) thread_id_.store(faulting_thread_id, std::memory_order_relaxed);
-  if (!same)
-    note_stranger(faulting_thread_id);
-  else if (handler_ == 0)
-    attendance_.attend(0, faulting_thread_id);
-  if (!same && handler_ != 0) return;
   bool lone = handler_ != 0 || lone_.on_fault(faulting_thread_id);
+  bool tolerated = handler_ == 0 && lone && faulting_thread_id != lone_.thread_id();
+  if (!same && !tolerated)
+    note_stranger(faulting_thread_id);
+  else if (handler_ == 0 && !tolerated)
+    attendance_.attend(0, faulting_thread_id);
+  if (tolerated || (!same && handler_ != 0)) return;
   int target = follow_.on_fault(threads_.cpu_of(faulting_thread_id), sched_getcpu());
   if (target >= 0) move_to(target);
   if (handler_ != 0 || lone == makes_way()) return;

@@ -6,8 +6,9 @@
 // idle CPU when the one that it came from is taken, which it is, by the handler that wakes it. Unless the handler
 // runs under SCHED_IDLE: such a CPU counts as free, and the woken thread runs at once.
 //
-// A handler under SCHED_IDLE may starve. So it makes way only while all faults come from one thread, and a watchdog
-// takes that back as soon as the handler wants to run and does not get to. (docs/adr/0012-the-handler-makes-way.md)
+// A handler under SCHED_IDLE may starve. So it makes way only while nearly all faults come from one thread (those of
+// others wait until that thread waits), and a watchdog takes that back as soon as the handler wants to run and does
+// not get to. (docs/adr/0012-the-handler-makes-way.md)
 #pragma once
 
 #include <sched.h>
@@ -48,21 +49,30 @@ class FollowCpu {
   int away_ = 0;
 };
 
-// Decides when the handler makes way: after a streak of faults by one thread. The streak that it takes grows when
-// making way went wrong, and is small again after a long time that went well.
+// Decides when the handler makes way: after a streak of faults by one thread, and for as long as others have fewer
+// than a third of the faults. The streak that it takes grows when making way went wrong, and is small again after a
+// long time that went well.
 class LoneFaulter {
  public:
   static constexpr std::uint32_t kStreakMin = 32, kStreakMax = 1 << 20, kGoodStreak = 1 << 16;
 
-  // True when this thread's streak is long enough.
+  // True while nearly all faults are one thread's, and have been for long enough.
   bool on_fault(std::uint32_t thread_id) {
-    if (thread_id != thread_id_) {
-      thread_id_ = thread_id;
-      streak_ = 0;
-    }
-    if (++streak_ == kGoodStreak) needed_.store(kStreakMin, std::memory_order_relaxed);
-    return thread_id != 0 && streak_ >= needed_.load(std::memory_order_relaxed);
+    if (thread_id == thread_id_)
+      on_own();
+    else if (score_ > kStrangerCosts)
+      score_ -= kStrangerCosts;
+    else
+      begin(thread_id);
+    if (lone_ && score_ < kScoreToStay) begin(thread_id_);
+    std::uint32_t needed = needed_.load(std::memory_order_relaxed);
+    if (needed > needed_before_) begin(thread_id_);  // it went wrong
+    needed_before_ = needed;
+    lone_ = lone_ || (thread_id_ != 0 && score_ >= kStreakMin && streak_ >= needed);
+    return lone_;
   }
+  // The one thread, while there is one.
+  std::uint32_t thread_id() const { return thread_id_; }
   // Any thread.
   void went_wrong() {
     std::uint32_t needed = needed_.load(std::memory_order_relaxed);
@@ -70,8 +80,24 @@ class LoneFaulter {
   }
 
  private:
+  // From the highest score it takes 25 strangers in a row to end it.
+  static constexpr std::uint32_t kScoreMax = 2 * kStreakMin, kScoreToStay = kStreakMin / 2, kStrangerCosts = 2;
+
+  void begin(std::uint32_t thread_id) {
+    thread_id_ = thread_id;
+    score_ = streak_ = 1;
+    lone_ = false;
+  }
+  void on_own() {
+    if (score_ < kScoreMax) ++score_;
+    if (++streak_ == kGoodStreak) needed_.store(kStreakMin, std::memory_order_relaxed);
+  }
+
   std::uint32_t thread_id_ = 0;
-  std::uint32_t streak_ = 0;
+  std::uint32_t score_ = 0;   // how much it is this thread that faults, of late
+  std::uint32_t streak_ = 0;  // its faults since it became the one
+  bool lone_ = false;
+  std::uint32_t needed_before_ = kStreakMin;
   std::atomic<std::uint32_t> needed_{kStreakMin};  // relaxed: only steers
 };
 

@@ -30,9 +30,33 @@ TEST(LoneFaulterTest, AStreakOfOneThread) {
   LoneFaulter lone;
   for (std::uint32_t i = 1; i < LoneFaulter::kStreakMin; ++i) EXPECT_FALSE(lone.on_fault(7));
   EXPECT_TRUE(lone.on_fault(7));
-  EXPECT_FALSE(lone.on_fault(8));
-  EXPECT_FALSE(lone.on_fault(7));
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(lone.on_fault(0));  // not named by the kernel: may be several
+  EXPECT_EQ(lone.thread_id(), 7u);
+  LoneFaulter unnamed;
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(unnamed.on_fault(0));  // not named by the kernel: may be several
+}
+
+TEST(LoneFaulterTest, StrangersWithAQuarterOfTheFaultsChangeNothing) {
+  LoneFaulter lone;
+  for (std::uint32_t i = 0; i < 4 * LoneFaulter::kStreakMin; ++i) lone.on_fault(i % 4 == 3 ? 8 : 7);
+  for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(lone.on_fault(i % 4 == 3 ? 8 : 7));
+  EXPECT_EQ(lone.thread_id(), 7u);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(lone.on_fault(8)) << "several in a row, too";
+}
+
+TEST(LoneFaulterTest, WithHalfOfTheFaultsTheyDo) {
+  LoneFaulter lone;
+  for (std::uint32_t i = 0; i < 10 * LoneFaulter::kStreakMin; ++i) lone.on_fault(7);
+  int turns = 0;
+  while (lone.on_fault(turns % 2 == 0 ? 8 : 7)) ASSERT_LT(++turns, 200);
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(lone.on_fault(i % 2 == 0 ? 8 : 7));
+}
+
+TEST(LoneFaulterTest, AnotherThreadTakesOver) {
+  LoneFaulter lone;
+  for (std::uint32_t i = 0; i < 10 * LoneFaulter::kStreakMin; ++i) lone.on_fault(7);
+  for (int i = 0; i < 100; ++i) lone.on_fault(8);
+  EXPECT_EQ(lone.thread_id(), 8u);
+  EXPECT_TRUE(lone.on_fault(8));
 }
 
 TEST(LoneFaulterTest, TakesLongerAfterItWentWrongUntilItGoesWellForLong) {
@@ -90,6 +114,8 @@ TEST_F(HandlerPlacementTest, MakesWayForALoneThreadAndNotForTwo) {
     EXPECT_EQ(sched_getscheduler(0), SCHED_IDLE);
     EXPECT_EQ(wakes, 1);
     faults(8, 1);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_IDLE) << "one stranger now and then";
+    for (int i = 0; i < 100; ++i) faults(8, 1), faults(7, 1);
     EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
     EXPECT_EQ(placement.watch(), HandlerPlacement::kNotWatched);
   });
@@ -188,7 +214,7 @@ TEST_F(HandlerPlacementTest, ACompanionRunsElsewhereMeanwhile) {
     faults(7, LoneFaulter::kStreakMin);
     sched_getaffinity(getpid(), sizeof meanwhile, &meanwhile);
     EXPECT_FALSE(CPU_ISSET(static_cast<unsigned>(sched_getcpu()), &meanwhile));
-    faults(8, 1);
+    for (int i = 0; i < 100; ++i) faults(8, 1), faults(7, 1);
     sched_getaffinity(getpid(), sizeof after, &after);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
   });
@@ -204,7 +230,7 @@ TEST_F(HandlerPlacementTest, CallsASpareHandlerWhenTwoThreadsFaultInTurnsAndStay
     for (std::uint32_t i = 0; i < LoneFaulter::kStreakMin; ++i) faults(left_to_us, 1), faults(others, 1);
     EXPECT_TRUE(placement.makes_way()) << "the other thread has a handler of its own";
     EXPECT_EQ(wakes, 1) << "of the watchdog";
-    faults(9, 1);
+    for (int i = 0; i < 100; ++i) faults(9, 1), faults(left_to_us, 1);
     EXPECT_FALSE(placement.makes_way()) << "a third";
   });
 }
@@ -213,7 +239,9 @@ TEST_F(HandlerPlacementTest, OneStrangerNowAndThenCallsNobody) {
   attendance.allow_spares(1, [] { ++wakes; });
   as_handler([&] {
     for (int i = 0; i < 100; ++i) faults(7, LoneFaulter::kStreakMin), faults(8, 1);
+    for (int i = 0; i < 1000; ++i) faults(7, 3), faults(8, 1);
     EXPECT_TRUE(attendance.alone());
+    EXPECT_TRUE(placement.makes_way());
   });
 }
 
