@@ -5,8 +5,8 @@ An application's folder may have a runs.json, a list of runs:
 
     [{"name": "kv-threads", "options": ["--threads", "2"], "local": [10, 40], "about": "what is special"}]
 
-`local` are percentages beside those that every run has; `needs` are programs beside those of the application, without which
-it is left out where it is not asked for. Without the file there is one run, named as the folder."""
+`local` are percentages beside those that every run has; `run_options` are words for `hinterland run`; `needs` are programs
+beside those of the application, without which it is left out where it is not asked for. Without the file there is one run, named as the folder."""
 
 import dataclasses
 import json
@@ -55,6 +55,7 @@ class Run:
     local: tuple = ()
     about: str = ""
     needs: tuple = ()
+    run_options: tuple = ()
 
 
 def _runs_of(app):
@@ -64,7 +65,8 @@ def _runs_of(app):
     try:
         with open(path, encoding="utf-8") as file:
             return [Run(run["name"], app, tuple(run.get("options", ())), tuple(run.get("local", ())),
-                        run.get("about", ""), tuple(run.get("needs", ()))) for run in json.load(file)]
+                        run.get("about", ""), tuple(run.get("needs", ())), tuple(run.get("run_options", ())))
+                    for run in json.load(file)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unknown(f"{path}: {error!r}") from None
 
@@ -97,7 +99,10 @@ class Place:
     run: Run
     percent: int
     peak_bytes: int
-    run_options: tuple = ()
+
+    @property
+    def run_options(self):
+        return self.run.run_options
 
     @property
     def must_page(self):

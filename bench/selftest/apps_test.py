@@ -140,6 +140,21 @@ class Lists(unittest.TestCase):
         known = {name for name, *_ in app_tables.TARGETS}
         self.assertTrue(known <= set(names), f"targets of runs that are not there: {known - set(names)}")
 
+    def test_priority_is_heard(self):
+        """Only the policy `priority` looks at ev_prio: without it a run measures the same as the flat one."""
+        for run in app_runs.choose(["webservice"], ""):
+            words = " ".join(run.run_options)
+            self.assertEqual("--flat" not in run.options, "--policy priority" in words, run.name)
+
+    def test_words_for_hinterland_run(self):
+        run = app_runs.Run("x", "x", run_options=("--policy", "priority"))
+        launcher = mock.Mock()
+        launcher.run.side_effect = lambda local_bytes, url, report, options: ["run", *options]
+        tools = mock.Mock(launcher=launcher, run_options=("--take", "move"))
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(ways.report, "read", return_value={}):
+            with ways.Far("mem:").words(app_runs.Place(run, 40, 64 << 20), 0, tools, folder, {}) as words:
+                self.assertEqual(words, ["run", "--policy", "priority", "--take", "move"])
+
     def test_all_runs_of_an_application_or_one(self):
         self.assertLess({"psort"}, {run.name for run in app_runs.choose(["psort"], "")})
         self.assertEqual(["psort"], [run.name for run in app_runs.choose(["psort"], "", exactly=True)])

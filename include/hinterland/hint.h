@@ -111,8 +111,10 @@ static __attribute__((noinline, cold, unused)) void hl__ask(uintptr_t address, s
 HL__INLINE void hl__touch(uintptr_t address, size_t size, int32_t read_ahead, uint32_t flags) {
   if (HL__COMPILED_OUT) return;
   unsigned needed = (flags & HL_HINT_WRITE) != 0 ? HL_WRITABLE : HL_THERE;
-  /* Of three pages and more, the runtime looks at those between. */
-  if (hl__is_missing(address, needed) || (size > 1 && hl__is_missing(address + size - 1, needed)) ||
+  uintptr_t last = address + size - (size != 0);
+  /* What ends on the page where it begins is looked at once. Of three pages and more, the runtime looks at those
+   * between. */
+  if (hl__is_missing(address, needed) || ((address ^ last) >= HL__PAGE && hl__is_missing(last, needed)) ||
       (size > HL__PAGE && hl__runtime()->size != 0))
     hl__ask(address, size, read_ahead, flags);
 }

@@ -1,4 +1,5 @@
 // hashmap: looks keys up in a hash table, some much more often than others (TrackFM 4.1; AIFM 8.2.1).
+#include <algorithm>
 #include <hinterland/hint.hpp>
 #include <numeric>
 #include <stdexcept>
@@ -26,6 +27,9 @@ std::uint32_t value_of(std::uint32_t key, std::uint64_t seed) {
   return static_cast<std::uint32_t>(apps::mixed(key ^ seed << 32));
 }
 
+// Keys that one hint is for: a page of them.
+constexpr std::size_t kTraceBlock = 1024;
+
 // Which keys are looked up. Drawn before, because drawing takes longer than a lookup; it is read in order.
 std::vector<std::uint32_t> draw_trace(std::size_t entries, std::size_t lookups, double skew, std::uint64_t seed) {
   apps::Zipf ranks(entries, skew);
@@ -38,11 +42,14 @@ std::vector<std::uint32_t> draw_trace(std::size_t entries, std::size_t lookups, 
 
 std::uint64_t look_up(const Table& table, const std::vector<std::uint32_t>& trace, apps::Share part) {
   std::uint64_t sum = 0;
-  for (std::size_t i = part.first; i < part.last; ++i) {
-    hl::seq_read(&trace[i]);
-    const std::uint32_t* value = table.find(trace[i]);
-    if (value == nullptr) throw std::runtime_error("key " + std::to_string(trace[i]) + " is not in the table");
-    sum += apps::mixed(i ^ std::uint64_t{*value} << 32);
+  for (std::size_t first = part.first; first < part.last; first += kTraceBlock) {
+    const std::size_t end = std::min(part.last, first + kTraceBlock);
+    hl::hint(&trace[first], {.size = (end - first) * sizeof trace[first], .seq = true});
+    for (std::size_t i = first; i < end; ++i) {
+      const std::uint32_t* value = table.find(trace[i]);
+      if (value == nullptr) throw std::runtime_error("key " + std::to_string(trace[i]) + " is not in the table");
+      sum += apps::mixed(i ^ std::uint64_t{*value} << 32);
+    }
   }
   return sum;
 }
