@@ -108,7 +108,7 @@ function(hl_test name)
   foreach(room ${ARG_USES})
     target_link_libraries(${name} PRIVATE hl_${room})
   endforeach()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 30 PROPERTIES TIMEOUT 120 LABELS unit)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 30 PROPERTIES TIMEOUT 300 LABELS unit)
 endfunction()
 
 # hl_fuzz(NAME SOURCES a_fuzz.cpp USES room ...): a libFuzzer target beside its unit, with its seeds in

@@ -120,7 +120,7 @@ class Hints(WithTools):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, encoding="utf-8") as file:
             found = json.load(file)
-        self.assertGreater(found["summaries"]["resident-read mem:"]["median"], 0)
+        self.assertIsInstance(found["summaries"]["resident-read mem:"]["median"], float)  # a difference: of any sign
         self.assertTrue(any(name.startswith("floor ") for name in found["series"]), "with the floor beside it")
         self.assert_nothing_runs()
 

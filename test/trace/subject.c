@@ -2,8 +2,12 @@
  *
  * subject PAGES ROUNDS [THREADS]: fills an array of PAGES pages, then ROUNDS times reads each page once in a random
  * order (read_pages), writes a quarter as many (write_pages), and copies an eighth as many out (copy_pages: memcpy).
+ * With 0 ROUNDS it goes on until SIGUSR1, and to the end of that round. It prints a sum, and how many rounds it made.
+ *
  * subject fork PAGES: the child does the same with its own copy.
+ *
  * subject die PAGES: dies of SIGKILL in the middle.
+ *
  * The lines that touch far memory are marked: the test finds their numbers by the marks. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,6 +20,13 @@
 #include <unistd.h>
 
 enum { PAGE = 4096 };
+
+static volatile sig_atomic_t g_enough = 0;
+
+static void enough(int number) {
+  (void)number;
+  g_enough = 1;
+}
 
 struct work {
   char* memory;
@@ -62,7 +73,8 @@ __attribute__((noinline)) static uint64_t copy_pages(struct work* work, size_t c
 
 static void* run(void* argument) {
   struct work* work = argument;
-  for (size_t round = 0; round < work->rounds; ++round) {
+  size_t most = work->rounds != 0 ? work->rounds : SIZE_MAX;
+  for (work->rounds = 0; work->rounds < most && !g_enough; ++work->rounds) {
     work->sum += read_pages(work, work->pages);
     write_pages(work, work->pages / 4);
     work->sum += copy_pages(work, work->pages / 8);
@@ -83,6 +95,7 @@ int main(int count, char** arguments) {
                       .rounds = count > 2 + shift ? strtoul(arguments[2 + shift], NULL, 10) : 1,
                       .state = 42};
   int threads = count > 3 + shift ? atoi(arguments[3 + shift]) : 1;
+  signal(SIGUSR1, enough);
   fill(&work);
   pid_t child = forks ? fork() : 1;
   pthread_t other[16];
@@ -98,6 +111,6 @@ int main(int count, char** arguments) {
   if (child == 0) _exit(0);
   int status = 0;
   if (forks && (waitpid(child, &status, 0) != child || status != 0)) return 4;
-  printf("%llu\n", (unsigned long long)work.sum);
+  printf("%llu in %zu rounds\n", (unsigned long long)work.sum, work.rounds);
   return 0;
 }
