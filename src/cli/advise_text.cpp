@@ -91,7 +91,7 @@ std::string one_text(const Advice& advice, const AdviceReport& report, std::size
   if (advice.verdict == Verdict::none)
     return text + "    needs no hint: " + advice.why + "\n" + prediction_text(advice, report);
   if (advice.verdict == Verdict::not_found) return text + "    no hint: " + advice.why + "\n";
-  if (!advice.sure) text += "    NOT SURE: " + advice.why + "\n";
+  if (!advice.why.empty()) text += std::string(advice.sure ? "    " : "    NOT SURE: ") + advice.why + "\n";
   for (const trace::ReadyHint& hint : advice.hints)
     text += "    " + hint.ways.front().where + ":\n      + " + hint.ways.front().statement + "\n";
   if (advice.verdict == Verdict::little)

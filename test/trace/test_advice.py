@@ -131,6 +131,23 @@ class Patched(AdviceTest):
         self.assertIn("i < limit && i < hl_to", text)
         self.assertTrue(report["places"][0]["before_loop"])
 
+    def test_a_library_that_goes_on_from_a_pointer(self):
+        """The pages of a call are hinted, not only the one that its argument names: pieces begin anywhere on a page."""
+        _, text = self.follow("search.c", "6M", "20000000", "3")
+        self.assertRegex(text, r"hl_hint\(piece, \.size = \d\d \* 4096\);")
+
+    def test_what_a_system_call_sends(self):
+        """An item may lie on two pages, and the call is only given an array that says where."""
+        _, text = self.follow("sender.c", "4M", "10000", "20000")
+        self.assertIn("hl_hint((parts)[hl_i].iov_base, .size = (parts)[hl_i].iov_len);", text)
+
+    def test_rows_that_choose_what_stays(self):
+        """A walk in order is hinted before its loop, with the rows behind it; what it chooses is in a loop, and there."""
+        report, text = self.follow("neighbours.cpp", "5M", "16384", "4", flags=("-std=c++20",))
+        self.assertRegex(text, r"hl_end = row \+ degrees\[vertex\]; hl::hint\(row, \{\.size = .*, \.rdahead = \d+\}\)")
+        self.assertNotIn("&values[", text)
+        self.assertIn("seldom misses", " ".join(place["why"] for place in report["places"]))
+
     def test_with_compile_commands_from_another_place(self):
         """Sources that were moved, which need an option to compile: out of compile_commands.json."""
         name = "random_array.c"

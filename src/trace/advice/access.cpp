@@ -108,6 +108,10 @@ std::vector<Access> at_token(const SourceText& source, const std::vector<Access>
   std::stable_sort(around.begin(), around.end(),
                    [](const Access& a, const Access& b) { return a.last - a.first < b.last - b.first; });
   if (!around.empty()) around.resize(1);
+  // c->sendmsg(c, &message, 0): the call stands at `c`, and what faults is what the message names.
+  for (const Access& each : all)
+    if (!around.empty() && !each.vector.empty() && source.is(around[0].sign, "->") && each.sign == around[0].sign + 1)
+      around[0] = each;
   return around;
 }
 

@@ -28,6 +28,8 @@ struct Access {
   bool changes = false;       // ++, = and the like in its address: the same
   bool writes = false, reads = true;
   std::string size;  // bytes, where the source says so: memcpy's third argument
+  // Of sendmsg(), writev() and their kin: the array of struct iovec that says what is touched, and how many it has.
+  std::string vector, vector_count;
 
   // [begin, end) of an algorithm.
   bool is_range() const { return whole_object && is_iterator; }

@@ -42,6 +42,17 @@ constexpr MemoryFunction kMemoryFunctions[] = {
     {"send", 1, -1, -1, 2, -1},    {"fread", -1, -1, 0, 1, 2},    {"fwrite", 0, -1, -1, 1, 2},
 };
 
+// System calls that are given a struct iovec[]: which argument, and which says how many; -1: it is a struct msghdr*.
+struct VectorFunction {
+  std::string_view name;
+  int vector, count;
+  bool writes;
+};
+constexpr VectorFunction kVectorFunctions[] = {
+    {"sendmsg", 1, -1, false}, {"recvmsg", 1, -1, true}, {"writev", 1, 2, false},
+    {"readv", 1, 2, true},     {"pwritev", 1, 2, false}, {"preadv", 1, 2, true},
+};
+
 // Of the standard library, on [begin, end): which of their arguments is what; `to` is written, and as long. -1: none.
 struct RangeFunction {
   std::string_view name;
@@ -98,6 +109,7 @@ class Finder {
     if (is(i, "*") && is_unary(i)) return star(i);
     bool method = i > 0 && (is(i - 1, ".") || is(i - 1, "->"));
     if (is_word(i) && is(i + 1, "(") && memory_function(source_.word(i)) != nullptr) arguments(i);
+    if (is_word(i) && is(i + 1, "(")) vector_argument(i);
     if (is_word(i) && is(i + 1, "(") && !method && range_function(source_.word(i)) != nullptr) range_arguments(i);
     if (begins_operand(i)) chain(i, true);
   }
@@ -328,6 +340,33 @@ class Finder {
       access.reads = !access.writes;
       access.size = size;
       found_.push_back(access);
+    }
+  }
+
+  // The array cannot be an expression with effects, because the hint names it again.
+  void vector_argument(std::size_t name) {
+    for (const VectorFunction& function : kVectorFunctions) {
+      if (function.name != source_.word(name)) continue;
+      Arguments list = arguments_of(name);
+      auto at = static_cast<std::size_t>(function.vector), count = static_cast<std::size_t>(function.vector + 1);
+      if (list.size() <= (function.count >= 0 ? count : at)) return;
+      auto [first, last] = list[at];
+      std::string text = source_.between(first, last);
+      if (has_effects(first, last)) return;
+      if (function.count >= 0 && has_effects(list[count].first, list[count].second)) return;
+      Access access;
+      access.first = access.address_first = first;
+      access.last = access.address_last = last;
+      access.sign = name;
+      access.needs_ampersand = false;
+      access.whole_object = true;
+      access.writes = function.writes;
+      access.reads = !function.writes;
+      access.vector = function.count >= 0 ? "(" + text + ")" : "(" + text + ")->msg_iov";
+      access.vector_count =
+          function.count >= 0 ? source_.between(list[count].first, list[count].second) : "(" + text + ")->msg_iovlen";
+      found_.push_back(access);
+      return;
     }
   }
 

@@ -20,7 +20,11 @@ constexpr double kPays = 0.01;                   // of all waiting
 constexpr double kReplayedShare = 0.01;          // smaller places get the plain form without trying others
 constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1, kMostly = 0.8;
 constexpr int kEvictSoon = 15;
-constexpr std::uint32_t kPiecePages = 64;  // as place_in_pieces() writes it: as far as a request reaches
+// A hint in a loop whose page is there: three instructions that depend on each other, and loops that are simple no
+// more.
+constexpr double kRoundNs = 1;
+constexpr double kRoundsPerIndexPage = 512;  // of 8 bytes an element; smaller ones go round more often still
+constexpr std::uint32_t kPiecePages = 64;    // as place_in_pieces() writes it: as far as a request reaches
 
 class Adviser {
  public:
@@ -124,6 +128,7 @@ class Adviser {
     Located& located = located_[site];
     if (located.dialect != Dialect::c && pattern.sequential >= kOrdered) Locator::add_index(located);
     hoist_to_caller(located, advice);
+    leave_out_chosen(located, pattern);
     if (located.source != nullptr) advice.source_line = trimmed(located.source->line_text(located.line));
     if (first * 10 >= pattern.all * 9) {
       advice.why = "it uses memory for the first time, which a hint does not spare";
@@ -168,6 +173,25 @@ class Adviser {
     if (best) located = std::move(*best);
   }
 
+  // Of `a[*p]` with p in order, most faults are the index's, and a hint before the loop brings those. One of a[]
+  // would stand in the loop: it is left out where its rounds cost more than the faults that it spares. Each fault of
+  // a[] between those of the index looks like two that do not go on.
+  void leave_out_chosen(Located& located, const AccessPattern& pattern) const {
+    std::vector<Access>& accesses = located.chosen.accesses;
+    if (located.indexes_from != 1 || accesses.size() != 2) return;
+    Located index = located;
+    index.chosen.accesses = {accesses[1]};
+    bool outside =
+        walking_loop_around(*located.source, accesses[1]) || loop_place_of(index, false) != LoopPlace::inside;
+    auto fetches = static_cast<double>(pattern.fetches);
+    double rounds = pattern.sequential * fetches * kRoundsPerIndexPage,
+           spared = (1 - pattern.sequential) / 2 * fetches;
+    if (!outside || rounds * kRoundNs <= spared * (report_.costs.fetch_fault - report_.costs.fetch_hint)) return;
+    located.chosen = {
+        {accesses[1]}, true, "what the index chooses seldom misses, and a hint of it would stand in the loop"};
+    located.indexes_from = 0;
+  }
+
   static std::string trimmed(std::string_view line) {
     std::size_t first = line.find_first_not_of(" \t");
     return first == std::string_view::npos ? "" : std::string(line.substr(first, 160));
@@ -181,7 +205,7 @@ class Adviser {
 
   // What is tried. A hint in a loop costs in each round, and keeps compilers from what they do with simple loops: one
   // that can stand before it does.
-  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, LoopPlace loop,
+  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool is_begin, LoopPlace loop,
                                            Dialect dialect) {
     std::vector<Candidate> all;
     ReplayHint plain;
@@ -193,6 +217,10 @@ class Adviser {
     if (loop == LoopPlace::range) {  // what is given to an algorithm
       plain.pages_after = scattered ? plain.pages_after : kPiecePages - 1;
       return {{plain, LoopPlace::range}};
+    }
+    if (is_begin) {
+      plain.pages_after = std::min(static_cast<std::uint32_t>(pages_of_run(pattern)), kPiecePages - 1);
+      return {{plain, LoopPlace::inside}};
     }
     bool row = !scattered && pattern.run_pages < kPiecePages;
     if (loop == LoopPlace::pieces && up && !row) {
@@ -207,7 +235,7 @@ class Adviser {
       sequential.sequential = true;
       all.push_back({sequential, LoopPlace::inside});
       ReplayHint ahead = plain;
-      auto pages = static_cast<std::int32_t>(std::clamp(std::lround(pattern.run_pages) - 1, 1L, 64L));
+      std::int32_t pages = pages_of_run(pattern);
       ahead.read_ahead = pattern.direction * pages;
       if (dialect != Dialect::cxx) all.push_back({ahead, LoopPlace::inside});
       ReplayHint whole = plain;
@@ -229,12 +257,22 @@ class Adviser {
     return can_be_cut(*located.source, *loop) && !has_fixed_length(*loop) ? LoopPlace::pieces : LoopPlace::before;
   }
 
+  // A pointer that a library is given, and goes on from: one call touches more than the page of its address, and how
+  // much the source does not say.
+  static bool is_begin_for_library(const Advice& advice, const Access& access) {
+    const AccessPattern& pattern = advice.pattern;
+    bool in_order = pattern.sequential >= kMostly && pattern.direction > 0;
+    return in_order && !advice.site.via.empty() && access.whole_object && !access.is_range() && access.size.empty() &&
+           access.vector.empty();
+  }
+
   ReplayHint choose_form(std::uint32_t site, Advice& advice) {
     const Located& located = located_[site];
     const Access& access = located.chosen.accesses.front();
     Dialect dialect = located.dialect;
     LoopPlace loop = loop_place_of(located, advice.pattern.writes() >= kWrites);
-    std::vector<Candidate> all = candidates(advice.pattern, !access.size.empty(), loop, dialect);
+    bool is_begin = is_begin_for_library(advice, access);
+    std::vector<Candidate> all = candidates(advice.pattern, !access.size.empty(), is_begin, loop, dialect);
     Candidate best = all.front();
     bool tried = report_.predicted && advice.share >= kReplayedShare;
     if (tried) {
@@ -307,12 +345,14 @@ class Adviser {
       if (located.chosen.accesses.size() > 1 && access.whole_object && !access.size.empty())
         form.write = access.writes;
       bool spans = hint.pages_after > 0 && advice.loop_place == LoopPlace::inside;
+      if (spans && is_begin_for_library(advice, access) && can_say_size(dialect, form))
+        form.size = std::to_string(hint.pages_after + 1) + " * 4096";
       if (!access.size.empty() && !form.sequential && can_say_size(dialect, form)) form.size = access.size;
       AddressKind kind = dialect == Dialect::c ? AddressKind::plain
                                                : address_kind(symbols_.module_of(advice.site.code_address),
                                                               advice.site.code_address, *located.source, access);
       if ((form.sequential || form.read_ahead > 0) && !chosen_by_index)
-        add(ready, place_walk_before_loop(*located.source, dialect, form, access));
+        add(ready, place_walk_before_loop(*located.source, dialect, with_next_rows(form, advice.pattern), access));
       if (advice.loop_place == LoopPlace::before || advice.loop_place == LoopPlace::pieces)
         add_before_loop(located, dialect, form, access, advice, ready);
       // Where that cannot be written, the next best is in the loop after all.
@@ -337,6 +377,14 @@ class Adviser {
       advice.hints.push_back(std::move(ready));
     }
     if (advice.hints.empty()) advice.why = "there is no place for a hint: it does not stand in a function's body";
+  }
+  // What a loop walks is often one of many rows side by side, each too short to be worth a request of its own.
+  static HintForm with_next_rows(HintForm form, const AccessPattern& pattern) {
+    form.read_ahead = pages_of_run(pattern);
+    return form;
+  }
+  static std::int32_t pages_of_run(const AccessPattern& pattern) {
+    return static_cast<std::int32_t>(std::clamp(std::lround(pattern.run_pages) - 1, 1L, long{kPiecePages}));
   }
   static void add(ReadyHint& ready, PlacedHint placed) {
     if (!placed.insertions.empty()) ready.ways.push_back(std::move(placed));

@@ -372,6 +372,33 @@ TEST(Access, OfAlgorithms) {
                                              "&*(to + at), (size) * sizeof *(to + at), written"}));
 }
 
+TEST(Access, OfSystemCallsThatAreGivenAVector) {
+  EXPECT_EQ(hinted("void f() {\n"
+                   "  n = c->sendmsg(c, &msg, 0);\n"
+                   "      ^\n}"),
+            "void f() {\n"
+            "  for (unsigned long hl_i = 0; hl_i < (unsigned long)((&msg)->msg_iovlen); ++hl_i) "
+            "hl_hint((&msg)->msg_iov[hl_i].iov_base, .size = (&msg)->msg_iov[hl_i].iov_len);\n"
+            "  n = c->sendmsg(c, &msg, 0);\n}");
+  EXPECT_EQ(hinted("void f() {\n"
+                   "  if (x) n = ::readv(file, parts + 1, count);\n"
+                   "               ^\n}",
+                   writing(), Dialect::cxx20, true),
+            "void f() {\n"
+            "  if (x) { for (unsigned long hl_i = 0; hl_i < (unsigned long)(count); ++hl_i) "
+            "hl::hint((parts + 1)[hl_i].iov_base, {.mut = true, .size = (parts + 1)[hl_i].iov_len}); "
+            "n = ::readv(file, parts + 1, count); }\n}");
+  // Within an expression there is no place for a loop; and what has effects is not named twice.
+  EXPECT_EQ(hinted("void f() {\n"
+                   "  while (writev(file, parts, 2) > 0) g();\n"
+                   "         ^\n}"),
+            "it stands for several, and there is no place for a statement before it");
+  EXPECT_EQ(hinted("void f() {\n"
+                   "  writev(file, next++, 2);\n"
+                   "  ^\n}"),
+            "none");
+}
+
 std::string with_header(const std::string& text, int before_line = 1000, Dialect dialect = Dialect::c) {
   SourceText source(text);
   return with_insertions(source, include_header(source, dialect, before_line));

@@ -63,6 +63,16 @@ PlacedHint in_place(const SourceText& source, Dialect dialect, const HintForm& f
   return placed;
 }
 
+// For each piece of memory that a system call is given.
+std::string vector_statement(Dialect dialect, const HintForm& form, const Access& access) {
+  HintForm piece = form;
+  piece.sequential = false;
+  piece.read_ahead = 0;
+  piece.size = access.vector + "[hl_i].iov_len";
+  return "for (unsigned long hl_i = 0; hl_i < (unsigned long)(" + access.vector_count + "); ++hl_i) " +
+         hint_statement(dialect, piece, access.vector + "[hl_i].iov_base");
+}
+
 bool is_first_on_line(const SourceText& source, std::size_t token) {
   return source.first_token_of(source.tokens()[token].line) == token;
 }
@@ -104,10 +114,16 @@ PlacedHint place_hint(const SourceText& source, Dialect dialect, const HintForm&
     placed.why_not = "it stands for several, and within an expression there is no hint for such";
     return placed;
   }
-  if (statement.standing == Standing::in_place || !twice) return in_place(source, dialect, form, access);
+  bool within = statement.standing == Standing::in_place || !twice;
+  if (within && !access.vector.empty()) {
+    placed.why_not = "it stands for several, and there is no place for a statement before it";
+    return placed;
+  }
+  if (within) return in_place(source, dialect, form, access);
 
   const Token& first = source.tokens()[statement.first];
-  placed.statement = hint_statement(dialect, form, access.address(source), access.is_pack);
+  placed.statement = access.vector.empty() ? hint_statement(dialect, form, access.address(source), access.is_pack)
+                                           : vector_statement(dialect, form, access);
   placed.where = "before line " + std::to_string(first.line);
   if (statement.standing == Standing::body) {
     placed.where += ", with braces around both";
@@ -156,7 +172,6 @@ PlacedHint place_walk_before_loop(const SourceText& source, Dialect dialect, con
   auto whole_up_to = [&](const std::string& end) {
     HintForm whole = form;
     whole.sequential = false;
-    whole.read_ahead = 0;
     whole.size = "(" + end + " > " + pointer + " ? " + end + " - " + pointer + " : 0) * sizeof *" + pointer;
     return can_say_size(dialect, whole) ? hint_statement(dialect, whole, pointer) : "";
   };
