@@ -39,11 +39,16 @@ Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, H
 
 void PolicyHost::cold(PageIndex page) {
   LockGuard guard(mutex_);
-  std::span known(cold_.data(), cold_count_);
-  if (cold_count_ == kColdMax || std::ranges::find(known, page) != known.end()) return;
+  if (cold_count_ == kColdMax || is_cold(page)) return;
   Pool& pool = pools_[pool_of(page)];
   pool.ops->departed(pool.state, pages_->dense_of(page), 1);
   cold_[cold_count_++] = page;
+  ++cold_endings_[page.value % kColdEndings];
+}
+
+bool PolicyHost::is_cold(PageIndex page) const {
+  std::span known(cold_.data(), cold_count_);
+  return cold_endings_[page.value % kColdEndings] != 0 && std::ranges::find(known, page) != known.end();
 }
 
 std::size_t PolicyHost::room_for_cold() {
@@ -53,14 +58,21 @@ std::size_t PolicyHost::room_for_cold() {
 
 void PolicyHost::forget_cold(PageIndex first, std::uint32_t count) {
   auto end = std::remove_if(cold_.begin(), cold_.begin() + static_cast<std::ptrdiff_t>(cold_count_),
-                            [=](PageIndex page) { return first <= page && page < first + count; });
+                            [=, this](PageIndex page) {
+                              bool goes = first <= page && page < first + count;
+                              if (goes) --cold_endings_[page.value % kColdEndings];
+                              return goes;
+                            });
   cold_count_ = static_cast<std::size_t>(end - cold_.begin());
 }
 
 // The oldest first.
 std::size_t PolicyHost::take_cold(std::span<hl_page> out) {
   std::size_t taken = std::min(out.size(), cold_count_);
-  for (std::size_t i = 0; i < taken; ++i) out[i] = cold_[i].value;
+  for (std::size_t i = 0; i < taken; ++i) {
+    out[i] = cold_[i].value;
+    --cold_endings_[cold_[i].value % kColdEndings];
+  }
   std::move(cold_.begin() + static_cast<std::ptrdiff_t>(taken),
             cold_.begin() + static_cast<std::ptrdiff_t>(cold_count_), cold_.begin());
   cold_count_ -= taken;

@@ -90,6 +90,7 @@ class PolicyHost {
     }
   }
   void* new_state(const hl_policy_ops* policy);
+  bool is_cold(PageIndex page) const;
   void forget_cold(PageIndex first, std::uint32_t count);
   std::size_t take_cold(std::span<hl_page> out);
   std::size_t ask(Pool& pool, std::span<hl_page> out);
@@ -101,6 +102,10 @@ class PolicyHost {
   std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
   std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists
   std::size_t cold_count_ = 0;
+  // How many of them have a number that ends so: of most pages it tells without a look at all of them that they are
+  // not among them.
+  static constexpr std::size_t kColdEndings = 4 * kColdMax;
+  std::array<std::uint16_t, kColdEndings> cold_endings_{};
 };
 
 }  // namespace hinterland

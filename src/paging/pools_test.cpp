@@ -96,6 +96,44 @@ TEST(ColdPages, AThousandAreNoted) {
   EXPECT_EQ(machine.check_invariants(0), "");
 }
 
+// Whether a page is cold already is first asked of the end of its number: of pages with one end each is noted once,
+// also after others have left or were freed.
+TEST(ColdPages, WithOneEndAreToldApart) {
+  constexpr auto kApart = static_cast<std::uint32_t>(4 * PolicyHost::kColdMax);
+  constexpr auto kRoom = PolicyHost::kColdMax;
+  MachineOptions options;
+  options.policy = &kFifoPolicy;
+  options.window_pages = kApart + 64;
+  PageMachine machine(options, 1);
+  PolicyHost& policy = machine.core().policy;
+  machine.parts().budget_bytes = bytes_of_pages(96);
+  for (std::uint32_t first : {0u, kApart}) {
+    machine.map(first, 16, kReadWrite);
+    for (std::uint32_t page = first; page < first + 16; ++page) machine.write(page);
+  }
+  for (int times = 0; times < 2; ++times)
+    for (std::uint32_t first : {0u, kApart}) machine.pager().cold(machine.address_of(first), bytes_of_pages(8));
+  EXPECT_EQ(policy.room_for_cold(), kRoom - 16);
+
+  std::vector<hl_page> chosen(8);
+  ASSERT_EQ(policy.choose_victims(chosen), 8);
+  EXPECT_EQ(chosen[0], 0);
+  for (hl_page page : chosen) policy.arrived({page}, 1, HL_ARRIVAL_RETURNED);
+  machine.pager().cold(machine.address_of(kApart), bytes_of_pages(8));
+  EXPECT_EQ(policy.room_for_cold(), kRoom - 8);
+  machine.pager().cold(machine.address_of(0), bytes_of_pages(8));
+  EXPECT_EQ(policy.room_for_cold(), kRoom - 16);
+
+  machine.unmap(0, 4);
+  machine.map(0, 4, kReadWrite);
+  for (std::uint32_t page = 0; page < 4; ++page) machine.write(page);
+  EXPECT_EQ(policy.room_for_cold(), kRoom - 12);
+  machine.pager().cold(machine.address_of(0), bytes_of_pages(8));
+  EXPECT_EQ(policy.room_for_cold(), kRoom - 16);
+  EXPECT_EQ(policy.size(), 32);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
 TEST_F(Pools, ColdPagesMayBeFreedMeanwhile) {
   machine_.map(0, 64, kReadWrite);
   for (std::uint32_t page = 0; page < 64; ++page) machine_.write(page);
