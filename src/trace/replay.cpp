@@ -38,8 +38,8 @@ void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint
     ++result_.accesses;
     if (there) ++result_.hits;
   }
-  page.last = number;
   serve(record, hint, last_page);
+  pager_.page_at(record.page).last = number;  // not before: a first touch makes a new page of it
   if (options_.outlook != nullptr)
     pager_.page_at(record.page).forgotten = options_.outlook->after(number).next == ReplayOutlook::Next::forgotten;
   finish(number);

@@ -62,7 +62,7 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
         // far.
         std::uint64_t left = replay.left(fault.page);
         if (fault.kind != FaultKind::refault) left = std::min(left, number - std::min(number, gone_least));
-        if (policy != nullptr && left > known.number && !known.touched)
+        if (policy != nullptr && left > known.number && !(known.touched && gap.in_scan))
           stays_[known.number] = {in_32_bits(left - known.number), in_32_bits(number - left)};
         known = {number};
       }

@@ -7,9 +7,8 @@
 //   trace does not know; but a page that is touched so long after it left is taken to be touched so often before,
 //   too. This matters where replay has evicted a page that stayed at recording: policies that go by arrival do not
 //   keep with more room all that they keep with less.
-// - When a page that stayed was touched by a scan: the scan's faults leave it out (scan_gaps.hpp). Where that is
-// known
-//   of a stay, nothing else is taken to have touched the page.
+// - When a page that stayed was touched by a scan: the scan's faults leave it out (scan_gaps.hpp). Where a scan
+//   brings it back, too, nothing else is taken to have touched it meanwhile.
 //
 // Time is counted in faults of the trace. When pages left is found by replaying it as it was recorded.
 #pragma once

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -70,7 +71,6 @@ class ReplayTest : public ::testing::Test {
     return run.result();
   }
 
- private:
   std::string path_;
 };
 
@@ -127,6 +127,117 @@ TEST_F(ReplayTest, FreedMemoryIsUntouched) {
   EXPECT_EQ(replay.result().fetches, 0u);
   EXPECT_LT(replay.result().first_touch, 1500u);
   EXPECT_LT(replay.result().pages_out, 4000u);  // the last round alone is kept
+}
+
+// Every 60th page is touched all the time: it stays, and the scan's faults leave it out. That the scan touched it,
+// and when, must be known: with more memory and read-ahead it comes and goes with its neighbours.
+TEST_F(ReplayTest, KnowsWhatAScanLeftOut) {
+  std::vector<FaultRecord> accesses;
+  for (std::uint64_t i = 0; i < 120'000; ++i) {
+    accesses.push_back({.time_ns = i, .page = kBase + i % 6000});
+    if (i % 4 == 0) accesses.push_back({.time_ns = i, .page = kBase + i / 4 % 100 * 60});
+  }
+  record(accesses, 800);
+  Result<TraceFile> file = TraceFile::open(path_);
+  ASSERT_TRUE(file);
+  ReplayOutlook outlook(*file);
+  EXPECT_GT(outlook.touches().size(), 1000u);  // of at most 19 rounds of 100 pages
+  std::vector<FaultRecord> faults;
+  file->for_each_fault([&](const FaultRecord& fault) { faults.push_back(fault); });
+  for (const ReplayOutlook::Touch& touch : outlook.touches()) {
+    EXPECT_EQ((touch.page - kBase) % 60, 0u);
+    EXPECT_EQ(touch.page + 1, faults[touch.number].page);
+  }
+}
+
+// Rounds of a mapping that is filled and given back, beside memory that is used in each round and has room with it.
+class ReplayFreedTest : public ReplayTest {
+ protected:
+  enum class Given { unknown, unmapped, freed };
+  ReplayResult foretold_when(Given given, std::uint64_t pages) {
+    std::string path = std::filesystem::temp_directory_path() / ("replay_freed." + std::to_string(getpid()));
+    Result<TraceWriter> writer = TraceWriter::create(path, true);
+    if (!writer) throw std::runtime_error(writer.error().what());
+    writer->process(recorded_with(800));
+    std::uint64_t now = 1;
+    for (std::uint64_t round = 0; round < 10; ++round) {
+      for (std::uint64_t page = 0; page < 2000; ++page)
+        writer->fault({.time_ns = ++now,
+                       .page = kBase + page,
+                       .kind = round == 0 ? FaultKind::first_touch : FaultKind::read,
+                       .write = round == 0});
+      std::uint64_t first = kBase + 10'000 * (round + 1);
+      AllocationRecord block{.time_ns = ++now, .address = first << kPageShift, .bytes = 2500 << kPageShift};
+      block.stands_for = block.bytes;
+      if (given != Given::unmapped) writer->allocation(block);
+      for (std::uint64_t page = 0; page < 2500; ++page)
+        writer->fault({.time_ns = ++now, .page = first + page, .kind = FaultKind::first_touch, .write = true});
+      block.time_ns = ++now;
+      block.kind = given == Given::unmapped ? AllocationKind::range_ended : AllocationKind::block_ended;
+      if (given == Given::freed) block.bytes = block.stands_for = 0;
+      if (given != Given::unknown) writer->allocation(block);
+    }
+    EXPECT_EQ(writer->flush(), 0);
+    Result<TraceFile> file = TraceFile::open(path);
+    std::filesystem::remove(path);
+    if (!file) throw std::runtime_error(file.error().what());
+    ReplayOptions settings = options(pages);
+    settings.outlook = std::make_shared<const ReplayOutlook>(*file);
+    Replay replay(settings);
+    file->for_each_fault([&](const FaultRecord& fault) { replay.fault(fault); });
+    return replay.result();
+  }
+};
+
+TEST_F(ReplayFreedTest, WhatIsUnmappedTakesNoRoom) {
+  EXPECT_GT(foretold_when(Given::unknown, 5000).fetches, 2000u) << "the test shows nothing";
+  EXPECT_EQ(foretold_when(Given::unmapped, 5000).fetches, 0u);
+}
+
+TEST_F(ReplayFreedTest, WhatIsFreedIsNotWritten) {
+  std::uint64_t unknown = foretold_when(Given::unknown, 5000).pages_out;
+  EXPECT_GT(unknown, 20'000u) << "the test shows nothing";
+  EXPECT_LT(foretold_when(Given::freed, 5000).pages_out, unknown / 4);
+}
+
+// Its policy chooses what it is told to, and notes why pages arrive.
+struct ToldPolicy {
+  static inline std::vector<hl_page> victims;
+  static inline std::vector<hl_arrival> why;
+  static void* create(const hl_policy_env*) { return &victims; }
+  static void arrived(void*, hl_page, std::uint32_t count, hl_arrival how, std::uint8_t) {
+    why.insert(why.end(), count, how);
+  }
+  static void departed(void*, hl_page, std::uint32_t) {}
+  static std::uint32_t choose(void*, hl_page* out, std::uint32_t max) {
+    std::uint32_t count = std::min<std::uint32_t>({max, 4, static_cast<std::uint32_t>(victims.size())});
+    std::copy_n(victims.begin(), count, out);
+    victims.erase(victims.begin(), victims.begin() + count);
+    return count;
+  }
+  static std::uint64_t size(void*) { return victims.size(); }
+};
+constexpr hl_policy_ops kToldPolicy = {
+    HL_POLICY_ABI_VERSION, "told",          "", ToldPolicy::create, ToldPolicy::arrived, ToldPolicy::departed,
+    ToldPolicy::choose,    ToldPolicy::size};
+
+// As Fetcher::start_direct(): what lies beside the page asked for on the device arrives with it, by the same fault.
+TEST(ReplayPager, PagesThatLieApartOnTheDeviceAreReadAhead) {
+  for (bool apart : {false, true}) {
+    ToldPolicy::victims =
+        apart ? std::vector<hl_page>{0, 2, 4, 6, 1, 3, 5, 7} : std::vector<hl_page>{0, 1, 2, 3, 4, 5, 6, 7};
+    for (hl_page page = 8; page < 120; ++page) ToldPolicy::victims.push_back(page);
+    ReplayPager pager(256 << kPageShift, &kToldPolicy, true);
+    for (std::uint64_t page = kBase; page < kBase + 250; ++page) pager.bring_zeros(page, 1, page, true);
+    std::vector<std::uint64_t> left;
+    pager.keep_room(1, &left);
+    for (std::uint64_t page = kBase; page < kBase + 8; ++page)
+      ASSERT_EQ(pager.page_at(page).state, ReplayPage::State::far);
+    ToldPolicy::why.clear();
+    pager.fetch({.first = kBase, .count = 8, .asked = kBase + 3, .asked_end = kBase + 4});
+    EXPECT_EQ(std::count(ToldPolicy::why.begin(), ToldPolicy::why.end(), HL_ARRIVAL_FAULT), apart ? 1 : 8);
+    EXPECT_EQ(ToldPolicy::why.size(), 8u);
+  }
 }
 
 // A write that no fault shows is taken to happen where it was expected.

@@ -14,7 +14,8 @@ ScanGaps::Gap ScanGaps::on_fault(std::uint64_t page, std::uint64_t thread_id) {
     std::int64_t ahead = step * scan.direction;
     bool goes_on = ahead == 1, leaves_out = ahead > 1 && scan.length >= kLengthLeast;
     if (!goes_on && (!leaves_out || ahead > static_cast<std::int64_t>(kGapMax) + 1)) continue;
-    Gap gap{scan.direction > 0 ? scan.last + 1 : page + 1, static_cast<std::uint64_t>(ahead - 1)};
+    Gap gap{scan.direction > 0 ? scan.last + 1 : page + 1, static_cast<std::uint64_t>(ahead - 1),
+            scan.length >= kLengthLeast};
     scan.last = page;
     ++scan.length;
     scan.used = ++clock_;

@@ -15,6 +15,7 @@ class ScanGaps {
 
   struct Gap {
     std::uint64_t first = 0, count = 0;  // pages
+    bool in_scan = false;                // the fault goes on with a scan
   };
   // All faults of a trace, in order. The pages that the thread has left out just now, if any.
   Gap on_fault(std::uint64_t page, std::uint64_t thread_id);
