@@ -70,12 +70,16 @@ void FaultHandler::run() {
   }
 }
 
-// Serves so many messages, and then whatever comes while something is in flight.
+// Serves so many messages, and then whatever comes while something is in flight or room is made.
 void FaultHandler::serve_until_idle(int count) {
   LockGuard guard(working_);
   for (;;) {
     if (count > 0) serve_all(received(count));
-    if (fetcher_->in_flight() == 0) return;
+    if (fetcher_->in_flight() == 0) {
+      count = make_room_at_leisure();
+      if (count <= 0) return;
+      continue;
+    }
     count = 0;
     if (paused_.load() == 0)
       count = wait_for_faults_or_arrivals();
@@ -250,13 +254,32 @@ void FaultHandler::observe(const FaultMessage& message, FaultKind kind, bool exp
 // a page, and from another CPU that is an interrupt, which costs more than the page. A handler that shares the CPU
 // with the one thread that faults takes a few pages itself: it has woken the thread already. In signal mode it is
 // that thread. (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md) Writing them back is left to the settler.
-void FaultHandler::keep_room() {
+bool FaultHandler::reclaims_here() const {
   bool on_its_cpu = core_.faults_by_signal || placement_.makes_way();
-  bool here = on_its_cpu && core_.flush_share.high() && core_.device->info().synchronous;
-  std::optional<std::size_t> taken = here ? take_here() : 0;
+  return on_its_cpu && core_.flush_share.high() && core_.device->info().synchronous;
+}
+
+void FaultHandler::keep_room() {
+  std::optional<std::size_t> taken = reclaims_here() ? take_here() : 0;
   if (!taken) return;
   count(Counter::reclaim_handler_pages, *taken);
   if (*taken == 0) core_.budget.wake_reclaimer();
+}
+
+// A handler that makes way, and has the CPU without a fault to serve, is there because the thread sleeps: in a system
+// call, or for want of work. Pages that leave now are not waited for. Returns how many messages it read meanwhile.
+// Of a program that has not paused for long it is asked now and then: a look costs more than a read that blocks.
+int FaultHandler::make_room_at_leisure() {
+  if (faults_since_pause_++ > kFaultsWithoutPause && faults_since_pause_ % kLookEvery != 0) return 0;
+  while (reclaims_here() && !core_.budget.should_stop() && paused_.load() == 0) {
+    if (!core_.kernel.features().look_for_faults) return 0;
+    if (int count = core_.kernel.look_for_faults(room_for_messages()); count != 0) return count;
+    faults_since_pause_ = 0;
+    std::size_t freed = direct_.reclaim(kPagesTakenAtLeisure);
+    if (freed == 0) return 0;
+    count(Counter::reclaim_handler_pages, freed);
+  }
+  return 0;
 }
 
 // Nothing: what was taken last time is being written back, and that is soon enough.

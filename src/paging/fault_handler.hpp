@@ -55,6 +55,10 @@ class FaultHandler {
   // At most this long the next fault waits for reclaim: 0.1 ms. More bring nothing (FACTS.md 2).
   static constexpr std::size_t kPagesTakenHere = 32;
 
+  // A fault that comes meanwhile waits for so many at most; and then it is looked for.
+  static constexpr std::size_t kPagesTakenAtLeisure = 8;
+  static constexpr unsigned kFaultsWithoutPause = 1024, kLookEvery = 16;
+
   // A thread that computes for long is left alone after so many looks in vain, about 1 ms.
   static constexpr unsigned kLooksInVain = 4096;
 
@@ -94,7 +98,9 @@ class FaultHandler {
   std::uint32_t move_zeros(PageRun run);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
+  bool reclaims_here() const;
   void keep_room();
+  int make_room_at_leisure();
   std::optional<std::size_t> take_here();
 
   Core& core_;
@@ -109,6 +115,7 @@ class FaultHandler {
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;
   SpinBudget spin_;
+  unsigned faults_since_pause_ = 0;                   // of the program, in which room could be made
   unsigned waits_since_poll_ = kWaitsBeforeBlocking;  // waits for faults since the last one for requests as well
 };
 

@@ -1,6 +1,7 @@
 // Who reclaims ahead of need: the background thread, or the fault handler, when one thread changes scattered pages.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <random>
 #include <vector>
@@ -56,6 +57,29 @@ TEST(KeepRoomTest, TheHandlerTakesScatteredPagesOfALoneThread) {
   run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
     if (std::string wrong = change_and_compare(pager, true); !wrong.empty()) return wrong;
     return counted(Counter::reclaim_handler_pages) != 0 ? "" : "the handler took no page";
+  });
+}
+
+// One thread changes scattered pages, and sleeps now and then, as a server does between requests.
+TEST(KeepRoomTest, TheHandlerMakesRoomWhileTheThreadSleeps) {
+  if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
+  if (!may_leave_idle_policy()) GTEST_SKIP() << "the handler may not make way here (CAP_SYS_NICE)";
+  run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
+    std::intptr_t mapped = pager.map(bytes_of_pages(kPages), kPageSize, PROT_READ | PROT_WRITE);
+    if (mapped < 0) return "cannot map";
+    auto* words = reinterpret_cast<std::uint64_t*>(mapped);
+    constexpr std::size_t kStep = kPageSize / sizeof *words;
+    std::mt19937_64 random(11);
+    int full = 0, pauses = 0;
+    for (int burst = 0; burst < 240; ++burst) {
+      for (int i = 0; i < 40; ++i) ++words[random() % kPages * kStep];
+      usleep(2'000);
+      if (burst < 140) continue;  // until it is known how pages leave here
+      ++pauses;
+      full += has_room_in_hand(pager);
+    }
+    if (std::string wrong = audit(pager, true); !wrong.empty()) return wrong;
+    return full * 2 > pauses ? "" : "room in " + std::to_string(full) + " of " + std::to_string(pauses) + " pauses";
   });
 }
 

@@ -101,6 +101,8 @@ void run_with_real_pager(const RealPagerOptions& options, unsigned seconds_max,
   munmap(message, kMessageMax);
 }
 
+bool has_room_in_hand(Pager& pager) { return PagerParts::of(pager).core.budget.should_stop(); }
+
 std::string audit(Pager& pager, bool alone) {
   Pager::Impl& parts = PagerParts::of(pager);
   Core& core = parts.core;

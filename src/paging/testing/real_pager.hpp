@@ -27,6 +27,9 @@ std::string why_no_real_pager();
 void run_with_real_pager(const RealPagerOptions& options, unsigned seconds_max,
                          const std::function<std::string(Pager&)>& body);
 
+// Whether the runtime has as much of the budget free as it wants to keep in hand.
+bool has_room_in_hand(Pager& pager);
+
 // What does not add up in a pager that nobody uses at the moment: page words against the kernel, budget, far space.
 // `alone`: no other process holds far pages of the same space (a forked child does, also when it has ended).
 std::string audit(Pager& pager, bool alone);
