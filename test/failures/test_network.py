@@ -32,6 +32,7 @@ class Cable:
         for end, address in enumerate((SERVER, CLIENT)):
             self._ip(end, "address", "add", f"{address}/24", "dev", f"far{end}")
             self._ip(end, "link", "set", f"far{end}", "up")
+        self.wait_until_up(test)
 
     def _clean_up(self):
         for holder in self._holders:
@@ -45,6 +46,11 @@ class Cable:
 
     def _ip(self, end, *words, check=True):
         return subprocess.run([*self.inside(end), "ip", *words], check=check, capture_output=True, text=True)
+
+    def wait_until_up(self, test):
+        """The kernel may take a second until it sends over it; before, the first packet is lost."""
+        test.wait_until("the cable is up", lambda: all("state UP" in self._ip(end, "link", "show", f"far{end}").stdout
+                                                       for end in range(2)))
 
     def cut(self):
         self._ip(0, "link", "set", "far0", "down")
@@ -86,9 +92,10 @@ class CableFails(FailureTest):
         self.assertEqual(puppet.process.wait(5), -signal.SIGBUS)
         took = time.monotonic() - start
         record("network cut for good", "SIGBUS, one message", took)
-        self.assertLess(took, 2.0)
+        self.assertLess(took, 4.0)  # the limit, a retry, and a machine that is busy (docs/reliability.md has the times)
         self.assert_one_message(puppet, self.server.url)
         self.cable.heal()
+        self.cable.wait_until_up(self)
         again = self.puppet("5s")  # and the server is as it was
         self.assertEqual(again.do(f"check 0 {PAGES}"), f"right {PAGES}")
         self.assertEqual(again.finish(), 0)

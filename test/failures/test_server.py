@@ -7,7 +7,9 @@ import unittest
 from support import SEED, FailureTest, Proxy, Puppet, Server, record
 
 PAGES = 8192  # 32 MiB, four times the budget
-LIMIT = 2.0   # --timeout 1s, and one more
+# --timeout 1s, a retry, and what a busy machine adds: far from the minutes that TCP would wait. The times themselves:
+# test/failures/measure, and docs/reliability.md.
+LIMIT = 4.0
 
 
 class ServerFails(FailureTest):

@@ -2,7 +2,7 @@
  *
  * subject PAGES ROUNDS [THREADS]: fills an array of PAGES pages, then ROUNDS times reads each page once in a random
  * order (read_pages), writes a quarter as many (write_pages), and copies an eighth as many out (copy_pages: memcpy).
- * With 0 ROUNDS it goes on until SIGUSR1, and to the end of that round. It prints a sum, and how many rounds it made.
+ * After SIGUSR1 it ends with that round. It prints a sum, and how many rounds there were.
  *
  * subject fork PAGES: the child does the same with its own copy.
  *
@@ -73,7 +73,7 @@ __attribute__((noinline)) static uint64_t copy_pages(struct work* work, size_t c
 
 static void* run(void* argument) {
   struct work* work = argument;
-  size_t most = work->rounds != 0 ? work->rounds : SIZE_MAX;
+  size_t most = work->rounds;
   for (work->rounds = 0; work->rounds < most && !g_enough; ++work->rounds) {
     work->sum += read_pages(work, work->pages);
     write_pages(work, work->pages / 4);

@@ -11,7 +11,7 @@ import unittest
 from support import HINTERLAND, PAGES, SUBJECT, TraceTest
 from test_recording import without_sampling
 
-UNTIL_TOLD = "0"  # rounds of the subject
+UNTIL_TOLD = "1000"  # rounds of the subject: more than any test waits for
 
 
 class Attach(TraceTest):
@@ -125,7 +125,7 @@ class Attach(TraceTest):
 
     def test_traced_from_its_start(self):
         tracer = subprocess.Popen([HINTERLAND, "trace", "--local", "16M", "--far", "mem:", "-o", "t.trace", "--", SUBJECT,
-                                   str(PAGES), UNTIL_TOLD], env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
+                                   str(PAGES), "20"], env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL)
         self.addCleanup(tracer.stdout.close)
         self.addCleanup(tracer.wait)
