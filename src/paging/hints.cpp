@@ -64,8 +64,7 @@ void Hints::listen() {
   core_.hint_map.activate();
   // What is there already; else the first hint on each of these pages would be a call that finds that out. A page
   // that moves meanwhile is noted by its mover or wrongly here, which is harmless (hint_map.hpp).
-  core_.pages.for_each_used(core_.window.index_of(core_.window.base()), core_.window.pages(),
-                            [this](PageIndex page, PageCell& cell) { core_.hint_map.note(page, cell.load()); });
+  core_.pages.for_all_used([this](PageIndex page, PageCell& cell) { core_.hint_map.note(page, cell.load()); });
 }
 
 bool Hints::is_on_its_way(const Hint& hint) const { return is_on_its_way(pages_of(hint).now); }

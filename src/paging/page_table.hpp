@@ -81,6 +81,16 @@ class PageTable {
     }
   }
 
+  // The same for the whole window, in the order in which groups were first used: takes time for what was used, not
+  // for what might be. Groups that are first used meanwhile may be left out.
+  template <typename Visit>
+  void for_all_used(Visit&& visit) {
+    std::uint32_t end = next_.load(std::memory_order_acquire);  // pairs with use()
+    for (std::uint32_t place = kSharedGroups; place < end; ++place)
+      for (std::uint32_t i = 0; i < kGroupPages; ++i)
+        visit(PageIndex{group_at_[place] * kGroupPages + i}, cells_[place * kGroupPages + i]);
+  }
+
   // In a forked child, where nobody holds it.
   void after_fork_in_child() { mutex_.reset_after_fork(); }
 
@@ -94,12 +104,13 @@ class PageTable {
     LockGuard guard(mutex_);
     if (is_used(page)) return;
     std::uint32_t group = page.value / kGroupPages;
-    std::uint32_t place = next_++;
+    std::uint32_t place = next_.load(std::memory_order_relaxed);
     group_at_[place] = group;
     chunks_[page.value / kChunkPages].store(1);
     // seq_cst stores: ordered before the cell's lock, which unmap's scan looks at after this note. They also release:
     // who reads the entry finds group_at_.
     directory_[group].store(place);
+    next_.store(place + 1, std::memory_order_release);  // who sees it finds group_at_: pairs with for_all_used()
   }
 
   PageCell* cells_ = nullptr;
@@ -107,8 +118,8 @@ class PageTable {
   std::uint32_t* group_at_ = nullptr;  // by place in cells_; written once, before the directory's entry
   std::atomic<std::uint8_t>* chunks_ = nullptr;
   std::uint32_t groups_ = 0;
-  Mutex mutex_;                         // for use()
-  std::uint32_t next_ = kSharedGroups;  // guarded by mutex_
+  Mutex mutex_;                                      // for use()
+  std::atomic<std::uint32_t> next_ = kSharedGroups;  // stored with mutex_ held
 };
 
 }  // namespace hinterland

@@ -74,6 +74,22 @@ TEST_F(PageTableTest, ScansVisitUsedGroupsOnlyClippedAndInOrder) {
   EXPECT_TRUE(visited(kPages - 1, 1).empty());
 }
 
+TEST_F(PageTableTest, AllThatWasUsedIsVisitedInTheOrderOfUse) {
+  std::vector<std::uint32_t> visited;
+  auto visit = [&](PageIndex page, PageCell& cell) {
+    EXPECT_EQ(&cell, &table[page]);
+    visited.push_back(page.value);
+  };
+  table.for_all_used(visit);
+  EXPECT_TRUE(visited.empty());
+  for (std::uint32_t page : {PageTable::kChunkPages * 3 + 5, 2u, 3u}) table.note_used({page});
+  table.for_all_used(visit);
+  ASSERT_EQ(visited.size(), 2 * PageTable::kGroupPages);
+  EXPECT_EQ(visited[5], PageTable::kChunkPages * 3 + 5);
+  EXPECT_EQ(visited[PageTable::kGroupPages], 0);
+  EXPECT_EQ(visited.back(), PageTable::kGroupPages - 1);
+}
+
 TEST_F(PageTableTest, ALockOfAPageThatWasNotNotedDies) {
   PageWord seen;
   EXPECT_DEATH(table[{9}].try_lock(&seen), "");
