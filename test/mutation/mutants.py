@@ -119,7 +119,7 @@ MUTANTS = [
      "InsideRuntime inside; note_runtime_thread(); placement_.start(); for (;;) { if (paused_",
      "note_runtime_thread(); placement_.start(); for (;;) { if (paused_"),
     ("I6", "the handler keeps its lock while it sleeps", "fault_handler.cpp",
-     "if (fetcher_->in_flight() == 0) return; count = 0;", "if (fetcher_->in_flight() == 99) return; count = 0;"),
+     "if (fetcher_->in_flight() == 0) { count =", "if (fetcher_->in_flight() == 99) { count ="),
     ("I3", "a hint clears the protection and leaves the page clean", "hints.cpp",
      "core_.unlock(page, word.resident_dirty().with_often_written(core_.forecast.learns()));",
      "core_.unlock(page, word);"),
