@@ -284,9 +284,14 @@ class Adviser {
         outcome = tried_out;
         best = each;
       };
-      // Simpler ones come first, and win a draw; but for one that stands before the loop, which costs less than
-      // replays know of.
-      for (const Candidate& each : all) attempt(each, each.place == LoopPlace::before ? -0.03 : 0.001);
+      // Simpler ones come first, and win a draw. Replays do not know what a hint costs in each round: one before the
+      // loop next to nothing, and seq, where it goes in order, a comparison with the last page.
+      auto needed = [&](const Candidate& each) {
+        if (each.place == LoopPlace::before) return -0.03;
+        if (each.hint.sequential && advice.pattern.sequential >= kMostly) return -0.01;
+        return each.hint.read_ahead != 0 ? 0.03 : 0.001;
+      };
+      for (const Candidate& each : all) attempt(each, needed(each));
       if (!best.hint.write && advice.pattern.written_later >= kSeldom) {
         Candidate written = best;
         written.hint.write = true;
