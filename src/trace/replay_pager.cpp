@@ -120,6 +120,7 @@ void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t en
     ReplayPage& page = pages_[number];
     page.state = State::resident;
     page.dirty = writable;
+    if (writable) far_space_.let_go(&page.far_place);
     page.ahead = address < wanted.asked || address >= wanted.asked_end;
     page.zero = false;
     // As Fetcher::publish(): one time in four, find out whether it is still written.
@@ -150,12 +151,14 @@ void ReplayPager::take_back(std::uint64_t address, bool write, std::uint8_t prio
   if (stays_clean) budget_.add(1);
   page.state = State::resident;
   page.dirty = !stays_clean;
+  if (page.dirty) far_space_.let_go(&page.far_place);
   ops_->arrived(policy_, number, 1, HL_ARRIVAL_REFAULT, priority);
 }
 
 void ReplayPager::note_written(std::uint64_t address) {
   ReplayPage& page = page_at(address);
   page.dirty = page.often_written = true;
+  far_space_.let_go(&page.far_place);
   forecast_.note_written(index_of(address));
 }
 
@@ -167,6 +170,7 @@ void ReplayPager::forget(std::uint64_t address) {
     ops_->departed(policy_, number, 1);
     budget_.subtract(1);
   }
+  far_space_.let_go(&page.far_place);
   page = {};
 }
 
@@ -239,6 +243,7 @@ std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
   Victim* middle = std::stable_partition(
       victims, end, [this](const Victim& victim) { return !wants_frame(pages_[victim.number]); });
   std::for_each(victims, middle, [this](const Victim& victim) { unmap(victim); });
+  place_on_device({middle, end});
   std::for_each(middle, end, [this](const Victim& victim) { park(victim); });
   return static_cast<std::size_t>(middle - victims);
 }
@@ -260,8 +265,22 @@ void ReplayPager::unmap(const Victim& victim) {
   ReplayPage& page = pages_[victim.number];
   if (!page.dirty) forecast_.note_left_clean(index_of(victim.address));
   page.state = page.forgotten ? State::untouched : State::far;
+  if (page.forgotten) far_space_.let_go(&page.far_place);
   page.often_written = page.ahead = false;
   budget_.subtract(1);
+}
+
+// As Evictor::write_back(): all that are written together.
+void ReplayPager::place_on_device(std::span<const Victim> victims) {
+  auto is_written = [this](const Victim& victim) {
+    const ReplayPage& page = pages_[victim.number];
+    return page.dirty && !(page.ahead && page.zero);
+  };
+  auto count = static_cast<std::uint32_t>(std::count_if(victims.begin(), victims.end(), is_written));
+  std::vector<std::uint64_t> places = far_space_.take(count);
+  auto place = places.begin();
+  for (const Victim& victim : victims)
+    if (is_written(victim)) pages_[victim.number].far_place = *place++;
 }
 
 void ReplayPager::park(const Victim& victim) {
@@ -274,7 +293,7 @@ void ReplayPager::park(const Victim& victim) {
     return;
   }
   if (page.dirty)
-    page.far_place = ++pages_out_;
+    ++pages_out_;
   else
     forecast_.note_left_clean(index_of(victim.address));
   page.often_written = page.often_written && page.dirty;

@@ -15,6 +15,7 @@
 #include "hinterland/policy.h"
 #include "paging/core.hpp"
 #include "paging/write_forecast.hpp"
+#include "trace/replay_far_space.hpp"
 #include "trace/replay_frames.hpp"
 
 namespace hinterland::trace {
@@ -27,13 +28,13 @@ struct ReplayPage {
   bool ahead = false;          // brought before it was asked for, and not touched since
   bool zero = false;           // brought as zeros: as long as it is ahead, nobody has written to it
   // What the trace tells of it (replay_outlook.hpp):
-  bool forgotten = false;       // touched for the first time, next time
-  bool only_read = false;       // its last fault was a first touch, by a read
-  std::uint64_t place = 0;      // of its frame, while parked
-  std::uint64_t last = 0;       // access that the trace has of it
-  std::uint64_t left = 0;       // the access that evicted it
-  std::uint64_t far_place = 0;  // on the device, which is written from one end to the other
-  bool was_dirty = false;       // when it left
+  bool forgotten = false;                           // touched for the first time, next time
+  bool only_read = false;                           // its last fault was a first touch, by a read
+  std::uint64_t place = 0;                          // of its frame, while parked
+  std::uint64_t last = 0;                           // access that the trace has of it
+  std::uint64_t left = 0;                           // the access that evicted it
+  std::uint64_t far_place = ReplayFarSpace::kNone;  // on the device
+  bool was_dirty = false;                           // when it left
 };
 
 class ReplayPager {
@@ -102,6 +103,7 @@ class ReplayPager {
   bool wants_frame(const ReplayPage& page);
   void note_leaves(const Victim& victim);
   void unmap(const Victim& victim);
+  void place_on_device(std::span<const Victim> victims);
   void park(const Victim& victim);
   std::uint32_t expire(std::uint32_t most);
   void far_now(hl_page number);
@@ -114,6 +116,7 @@ class ReplayPager {
   WriteForecast forecast_;
   bool has_forecast_ = false;
   ReplayFrames frames_;
+  ReplayFarSpace far_space_;
   std::uint32_t park_sample_ = 0, recheck_ = 0;
   std::uint64_t pages_out_ = 0;
   std::vector<std::uint64_t> left_;                    // since keep_room()

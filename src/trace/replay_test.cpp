@@ -200,6 +200,20 @@ TEST_F(ReplayFreedTest, WhatIsFreedIsNotWritten) {
   EXPECT_LT(foretold_when(Given::freed, 5000).pages_out, unknown / 4);
 }
 
+TEST(ReplayFarSpace, FillsGapsWhenThereIsNoRoomForRuns) {
+  ReplayFarSpace space;
+  std::vector<std::uint64_t> first = space.take(4096);  // a slab
+  for (std::size_t i = 1; i < first.size(); ++i) ASSERT_EQ(first[i], first[0] + i);
+  for (std::size_t i = 0; i < first.size(); i += 2) space.let_go(&first[i]);
+  EXPECT_EQ(first[0], ReplayFarSpace::kNone);
+  std::vector<std::uint64_t> again = space.take(100);  // half of the slab is free, in gaps of one page
+  for (std::size_t i = 1; i < again.size(); ++i) EXPECT_EQ(again[i], again[i - 1] + 2);
+  space.take(1948);
+  std::vector<std::uint64_t> more = space.take(64);  // nothing is free there
+  EXPECT_GT(more[0], first[1] + 4094);
+  EXPECT_EQ(more[63], more[0] + 63);
+}
+
 // Its policy chooses what it is told to, and notes why pages arrive.
 struct ToldPolicy {
   static inline std::vector<hl_page> victims;
