@@ -29,6 +29,9 @@ def discarded(hinterland, size):
 
 
 def main():
+    if not pathlib.Path(sys.argv[1]).exists():
+        print(f"there is no {sys.argv[1]}: build it first")
+        sys.exit(SKIPPED)
     for size in 45000, 120000:
         pages = discarded(sys.argv[1], size)
         print(f"{TIMES} times {size} bytes: {pages} pages given back")
