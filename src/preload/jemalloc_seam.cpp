@@ -22,9 +22,9 @@ extern "C" {
 
 // One automatic arena, so that arena 0 is the only one that nobody asked for. Freed extents are given back after ten
 // seconds (jemalloc's own default), or at once when paging has begun: far_heap::give_back_promptly(). No huge arena,
-// which would take large allocations away from the thread's arena. What a thread frees of up to 128 KiB (from where on
-// glibc maps by default) it keeps for itself, eight of a size: to decommit an extent and to clear it when it is taken
-// again costs a buffer that is needed for a moment, again and again, more than what is done with it.
+// which would take large allocations away from the thread's arena. What a thread frees of up to 128 KiB (from where
+// on glibc maps by default) it keeps for itself, eight of a size: to decommit an extent and to clear it when it is
+// taken again costs a buffer that is needed for a moment, again and again, more than what is done with it.
 extern const char* hlje_malloc_conf;
 const char* hlje_malloc_conf =
     "narenas:1,retain:true,dirty_decay_ms:10000,muzzy_decay_ms:0,metadata_thp:disabled,background_thread:false,"
