@@ -13,6 +13,7 @@
 #include <string>
 
 #include "policy/policies.hpp"
+#include "trace/scan_gaps.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -145,8 +146,8 @@ TEST_F(ReplayTest, KnowsWhatAScanLeftOut) {
   std::vector<FaultRecord> faults;
   file->for_each_fault([&](const FaultRecord& fault) { faults.push_back(fault); });
   for (const ReplayOutlook::Touch& touch : outlook.touches()) {
-    EXPECT_EQ((touch.page - kBase) % 60, 0u);
-    EXPECT_EQ(touch.page + 1, faults[touch.number].page);
+    EXPECT_LT(touch.page, faults[touch.number].page);  // the scan has just gone over it
+    EXPECT_GT(touch.page + ScanGaps::kGapMax, faults[touch.number].page);
   }
 }
 
