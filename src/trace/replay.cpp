@@ -76,17 +76,15 @@ void Replay::access_left_out(std::uint64_t number) {
 void Replay::give_back(std::uint64_t number) {
   const std::vector<ReplayOutlook::Freed>& freed = options_.outlook->freed();
   for (; next_freed_ < freed.size() && freed[next_freed_].number <= number; ++next_freed_) {
-    const ReplayOutlook::Freed& range = freed[next_freed_];
-    for (std::uint64_t address = range.first; address < range.end; ++address) {
-      ReplayPage* page = pager_.find(address);
-      if (page == nullptr || page->state == State::untouched) continue;
-      // The heap may have given it to somebody else before the pager heard of it.
-      if (options_.outlook->after(page->last).next == ReplayOutlook::Next::kept) continue;
-      if (page->state == State::resident && !range.unmapped)
-        page->forgotten = page->dirty = true;
-      else
-        pager_.forget(address);
-    }
+    auto [since, address, unmapped] = freed[next_freed_];
+    ReplayPage& page = pager_.page_at(address);
+    if (page.state == State::untouched) continue;
+    // The heap may have given it to somebody else before the pager heard of it.
+    if (options_.outlook->after(page.last).next == ReplayOutlook::Next::kept) continue;
+    if (page.state == State::resident && !unmapped)
+      page.forgotten = page.dirty = true;
+    else
+      pager_.forget(address);
   }
 }
 

@@ -41,9 +41,17 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
     stays_.push_back({0, 0});
     next_.push_back(Next::unknown);
     for (; given != givens.end() && given->time_ns <= fault.time_ns; ++given) {
-      freed_.push_back({number, given->first, given->end, given->unmapped});
+      auto free = [&](std::uint64_t page, Known& known) {
+        known.freed = true;
+        freed_.push_back({number, page, given->unmapped});
+      };
+      if (given->end - given->first > last.size()) {  // reserved, and hardly used
+        for (auto& [page, known] : last)
+          if (given->first <= page && page < given->end) free(page, known);
+        continue;
+      }
       for (std::uint64_t page = given->first; page < given->end; ++page)
-        if (auto freed = last.find(page); freed != last.end()) freed->second.freed = true;
+        if (auto known = last.find(page); known != last.end()) free(page, known->second);
     }
     if (fault.kind <= FaultKind::refault) {
       ScanGaps::Gap gap = scans.on_fault(fault.page, fault.thread_id);

@@ -31,9 +31,9 @@ class ReplayOutlook {
   };
   const std::vector<Touch>& touches() const { return touches_; }
 
-  // Before the fault of that number the program gave back what it had in these pages, all or some of them.
+  // Before the fault of that number the program gave the page back.
   struct Freed {
-    std::uint64_t number, first, end;
+    std::uint64_t number, page;
     bool unmapped;
   };
   const std::vector<Freed>& freed() const { return freed_; }

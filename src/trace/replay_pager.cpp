@@ -59,11 +59,6 @@ hl_page ReplayPager::number_of(std::uint64_t page) {
   return group->second + static_cast<hl_page>(page % kGroup);
 }
 
-ReplayPage* ReplayPager::find(std::uint64_t page) {
-  auto group = groups_.find(page / kGroup);
-  return group == groups_.end() ? nullptr : &pages_[group->second + static_cast<hl_page>(page % kGroup)];
-}
-
 ReplayPage& ReplayPager::page_at(std::uint64_t page) { return pages_[number_of(page)]; }
 
 std::uint32_t ReplayPager::run_max() const {

@@ -50,8 +50,6 @@ class ReplayPager {
   bool has_room() const;
   // Valid until the next page that was never asked for.
   ReplayPage& page_at(std::uint64_t page);
-  // The same; nullptr for one that was never asked for.
-  ReplayPage* find(std::uint64_t page);
   std::int64_t limit() const { return budget_.limit(); }
   // The longest run that a fault may bring.
   std::uint32_t run_max() const;
