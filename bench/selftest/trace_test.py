@@ -182,11 +182,12 @@ class Figure2(unittest.TestCase):
 class Replayed(unittest.TestCase):
     def test_table(self):
         replayed = module_of("replayed")
-        rows = {"x": {"runs": [{"percent": 25, "read_ahead_pages": 0, "foretold": 1050, "real": 1000},
-                               {"percent": 50, "read_ahead_pages": 0, "foretold": 800, "real": 1000}]}}
+        rows = {"x": {"runs": [
+            {"percent": 25, "read_ahead_pages": 0, "foretold": 1050, "real": 1000, "real_runs": [900, 1000, 1060]},
+            {"percent": 50, "read_ahead_pages": 0, "foretold": 800, "real": 1000, "real_runs": [1000]}]}}
         text = replayed.table(rows)
-        self.assertIn("| x | 1.05 (1000) | - | 0.80 (1000) | - |", text)
-        self.assertIn("With a read-ahead of 0: 1 of 2 within 10%, median error 12.5%, largest 20.0%.", text)
+        self.assertIn("| x | 1.05 (1000 ± 10%) | - | 0.80 (1000 ± 0%) | - |", text)
+        self.assertIn("With a read-ahead of 0: 1 of 2 within 10%, median error 12.5%, largest 20.0%; 1 between", text)
 
 
 class Page(unittest.TestCase):

@@ -29,7 +29,7 @@ void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint
   std::uint64_t number = accesses_++;
   if (!pager_.has_room()) return;
   while (!unseen_.empty() && unseen_.top().time <= number) access_unseen();
-  if (options_.outlook != nullptr) access_left_out(number), give_back(number);
+  if (options_.outlook != nullptr) access_left_out(number, hint, last_page), give_back(number);
   if (record.kind > FaultKind::refault) return;  // waited for, or there by then: the fault before says it
   if (options_.follows) follow(record);
   ReplayPage& page = pager_.page_at(record.page);
@@ -40,6 +40,7 @@ void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint
   }
   serve(record, hint, last_page);
   pager_.page_at(record.page).last = number;  // not before: a first touch makes a new page of it
+  pager_.page_at(record.page).hint = hint;
   if (options_.outlook != nullptr)
     pager_.page_at(record.page).forgotten = options_.outlook->after(number).next == ReplayOutlook::Next::forgotten;
   finish(number);
@@ -57,17 +58,17 @@ void Replay::access_unseen() {
   ReplayPage& page = pager_.page_at(next.page);
   bool stayed_away = (page.state == State::parked || page.state == State::far) && page.last == next.last;
   if (!stayed_away) return;
-  serve({.page = next.page, .expects_write = page.was_dirty}, nullptr, nullptr);
+  serve({.page = next.page, .expects_write = page.was_dirty}, page.hint, nullptr);
   finish(next.time);
 }
 
-// What a scan went over before this fault.
-void Replay::access_left_out(std::uint64_t number) {
+// What a scan went over before this fault, which goes on with it at the same place of the program.
+void Replay::access_left_out(std::uint64_t number, const ReplayHint* hint, std::uint64_t* last_page) {
   const std::vector<ReplayOutlook::Touch>& touches = options_.outlook->touches();
   for (; next_touch_ < touches.size() && touches[next_touch_].number <= number; ++next_touch_) {
     std::uint64_t address = touches[next_touch_].page;
     const ReplayPage& page = pager_.page_at(address);
-    serve({.page = address, .expects_write = page.was_dirty}, nullptr, nullptr);
+    serve({.page = address, .expects_write = page.was_dirty}, hint, last_page);
     finish(number);
   }
 }

@@ -69,7 +69,8 @@ class Replay {
   // All of the trace's faults, from the first one on.
   void fault(const FaultRecord& record) { access(record, nullptr, nullptr); }
   // The same, with a hint before the access. `last_page` is what a sequential hint remembers: of one place in the
-  // program and one thread, 0 at first.
+  // program and one thread, 0 at first. Both must outlive the replay: accesses that the trace has not get the hint of
+  // the page's last one.
   void access(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
   const ReplayResult& result() const { return result_; }
   // The number of the access that made a page leave; of the next one where it is there, 0 where it never was.
@@ -81,7 +82,7 @@ class Replay {
 
   void follow(const FaultRecord& record);
   void access_unseen();
-  void access_left_out(std::uint64_t number);
+  void access_left_out(std::uint64_t number, const ReplayHint* hint, std::uint64_t* last_page);
   void give_back(std::uint64_t number);
   void finish(std::uint64_t number);
   void serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);

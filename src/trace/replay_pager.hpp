@@ -20,6 +20,8 @@
 
 namespace hinterland::trace {
 
+struct ReplayHint;
+
 struct ReplayPage {
   enum class State : std::uint8_t { untouched, resident, parked, far };
   State state = State::untouched;
@@ -35,6 +37,7 @@ struct ReplayPage {
   std::uint64_t left = 0;                           // the access that evicted it
   std::uint64_t far_place = ReplayFarSpace::kNone;  // on the device
   bool was_dirty = false;                           // when it left
+  const ReplayHint* hint = nullptr;                 // of its last access; nullptr: none
 };
 
 class ReplayPager {

@@ -24,6 +24,15 @@ def large_anonymous_mappings(pid):
     return found
 
 
+def wait_until_used(pid, wanted_bytes):
+    """Until so much of its memory is resident; on a busy machine that may take it a while."""
+    for _ in range(400):
+        with open(f"/proc/{pid}/statm", encoding="utf-8") as sizes:
+            if int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >= wanted_bytes:
+                return
+        time.sleep(0.01)
+
+
 def flip_bytes(pid, count, seed):
     """Flips a bit in each of `count` bytes of the process's memory."""
     draw = random.Random(seed)
@@ -70,7 +79,7 @@ class Churn(unittest.TestCase):
         with subprocess.Popen([CHURN, "--total", "32M", "--threads", "2", "--seconds", "5", "--forks", "0"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             try:
-                time.sleep(0.5)
+                wait_until_used(process.pid, 16 << 20)
                 flip_bytes(process.pid, 200, seed)
                 _, errors = process.communicate(timeout=15)
                 return process.returncode, errors
