@@ -60,7 +60,9 @@ TEST(FunctionIndexTest, FindsWhatLibdwFinds) {
     inlined += expected.size() > 1;
   }
   EXPECT_GT(found, 50);
-  EXPECT_GT(inlined, 10);
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_GT(inlined, 10);  // other builds inline hardly anything
+#endif
   dwfl_end(dwfl);
 }
 
