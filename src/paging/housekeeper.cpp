@@ -79,6 +79,7 @@ std::uint64_t Pager::Impl::watch_pressure() {
     return std::clamp<std::uint64_t>((mark - resident) / kTouchedPerNanosecond, kMillisecond, kSecond);
   }
   if (Status status = take_over(); !status) {
+    take_usual_priority();
     log::error("%s; the program goes on without a budget", status.error().what());
     return 3600 * kSecond;
   }
