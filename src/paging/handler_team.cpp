@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.hpp"
 #include "paging/runtime_thread.hpp"
@@ -54,9 +55,11 @@ Status HandlerTeam::start_lanes(void (*wake_housekeeper)()) {
   return {};
 }
 
-bool HandlerTeam::wants_start() const {
+bool HandlerTeam::wants_start() const { return settler_.wants_start() || next_is_called(); }
+
+bool HandlerTeam::next_is_called() const {
   unsigned next = made_.load(std::memory_order_relaxed);
-  return settler_.wants_start() || (next < Attendance::kHandlersMax && attendance_.is_called(next));
+  return next < Attendance::kHandlersMax && attendance_.is_called(next);
 }
 
 void HandlerTeam::start_called() {
@@ -65,7 +68,7 @@ void HandlerTeam::start_called() {
     return nullptr;
   };
   settler_.start();
-  while (wants_start()) {
+  while (next_is_called()) {
     unsigned handler = made_.load(std::memory_order_relaxed);
     auto spare = add();
     Status status;
@@ -83,6 +86,9 @@ void HandlerTeam::start_called() {
 
 Result<FaultHandler*> HandlerTeam::add() {
   unsigned handler = made_.load(std::memory_order_relaxed);
+  if (handler == Attendance::kHandlersMax)
+    return std::unexpected(
+        Error::make(EAGAIN, "there are already %u fault handlers, as many as there can be", handler));
   auto evictor = Evictor::create(core_);
   if (!evictor) return std::unexpected(evictor.error());
   auto made =

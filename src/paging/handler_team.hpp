@@ -22,7 +22,7 @@ class HandlerTeam {
   // Handler 0, without a thread. `direct` is borrowed.
   Status create(Evictor& direct);
   FaultHandler& first() { return *handlers_[0]; }
-  // The next spare handler, without a thread. Not while the program forks.
+  // The next spare handler, without a thread. Not while the program forks. EAGAIN: there is no further one.
   Result<FaultHandler*> add();
   Companions& companions() { return companions_; }
   void leave_out_settler() { settler_.leave_out(); }  // before start()
@@ -49,6 +49,8 @@ class HandlerTeam {
   void after_fork_in_child();
 
  private:
+  bool next_is_called() const;
+
   Core& core_;
   ProgramThreads& threads_;
   Attendance attendance_;

@@ -608,6 +608,18 @@ TEST(PageMachineCase, WhoPausesTheHandlerSettlesWhatItTook) {
   EXPECT_EQ(machine.check_invariants(0), "");
 }
 
+// A handler too many would be written over whatever lies behind the last one's place.
+TEST(PageMachineCase, ThereAreNoMoreHandlersThanPlacesForThem) {
+  PageMachine machine(fifo_options(), 1);
+  HandlerTeam& handlers = machine.parts().handlers;
+  while (handlers.lanes() < Attendance::kHandlersMax) ASSERT_TRUE(handlers.add().has_value());
+  auto one_more = handlers.add();
+  ASSERT_FALSE(one_more.has_value());
+  EXPECT_EQ(one_more.error().code(), EAGAIN);
+  EXPECT_EQ(handlers.lanes(), Attendance::kHandlersMax);
+  EXPECT_FALSE(handlers.wants_start());
+}
+
 // Each refault of a parked page is one more local page until the frame expires: I5 holds without the background's
 // help.
 TEST(PageMachineCase, RefaultsStayWithinTheBudget) {
