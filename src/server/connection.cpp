@@ -91,8 +91,8 @@ bool Connection::drive_handshake() {
         proved_ = true;
         return send_handshake();
       case Step::failed:
+        add(state_.handshakes_refused, 1);  // before the answer: who was refused finds itself counted
         send_handshake();
-        add(state_.handshakes_refused, 1);
         log::info("refused %s: it %s", far::to_string(peer_).c_str(), handshake_.failure());
         return false;
     }

@@ -2,6 +2,7 @@
 #include "trace/advice/caller.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -33,7 +34,8 @@ class CallerTest : public ::testing::Test {
            std::to_string(result->depth);
   }
 
-  std::string path_ = ::testing::TempDir() + "hinterland-caller-test.cpp";
+  // Tests of one process each run side by side.
+  std::string path_ = ::testing::TempDir() + "hinterland-caller-test-" + std::to_string(getpid()) + ".cpp";
 };
 
 TEST_F(CallerTest, AnElementOfARow) {
