@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
@@ -14,24 +15,23 @@
 namespace apps {
 
 App::App(std::string name, const std::string& about)
-    : name_(std::move(name)), options_(about + ", and prints how long that took as JSON", name_) {
-  options_.add_option("--size", settings_.size_bytes, "memory that its data takes, about")
+    : name_(std::move(name)),
+      parser_(std::make_unique<CLI::App>(about + ", and prints how long that took as JSON", name_)) {
+  parser_->add_option("--size", settings_.size_bytes, "memory that its data takes, about")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("1G");
-  options_.add_option("--threads", settings_.threads, "that do the measured part")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  options_.add_option("--seed", settings_.seed, "of all that is random")->capture_default_str();
-  options_.add_flag("--verify", settings_.verify, "hold the result against a simpler computation");
-  options_.add_option("--around", around_,
-                      "a command of the shell, run before and after the measured part; what it prints, as JSON or "
-                      "text, is part of the result. ${APP_PID:-$PPID} is the program");
+  options().number("--threads", settings_.threads, "that do the measured part", 1, 256);
+  parser_->add_option("--seed", settings_.seed, "of all that is random")->capture_default_str();
+  options().flag("--verify", settings_.verify, "hold the result against a simpler computation");
+  options().text("--around", around_,
+                 "a command of the shell, run before and after the measured part; what it prints, as JSON or "
+                 "text, is part of the result. ${APP_PID:-$PPID} is the program");
 }
 
+App::~App() = default;
+
 void App::offer_fibers() {
-  options_.add_option("--fibers", settings_.fibers, "so many fibers on the threads; 0: threads alone")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
+  options().number("--fibers", settings_.fibers, "so many fibers on the threads; 0: threads alone", 0, 1 << 20);
 }
 
 void App::look_at(pid_t pid) { setenv("APP_PID", std::to_string(pid).c_str(), 1); }
@@ -65,9 +65,9 @@ void App::measure(const std::function<void()>& part) {
 
 int App::run(int argc, char** argv, const std::function<Outcome(const Settings&)>& work) {
   try {
-    options_.parse(argc, argv);
+    parser_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return options_.exit(error) == 0 ? 0 : 2;
+    return parser_->exit(error) == 0 ? 0 : 2;
   }
   if (settings_.size_bytes < least_bytes_) {
     std::fprintf(stderr, "%s: --size is %zu bytes, and at least %zu are needed\n", name_.c_str(),

@@ -16,13 +16,16 @@
 
 #include <sys/types.h>
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "common/options.hpp"
+#include "common/settings.hpp"
 
 namespace apps {
 
@@ -32,15 +35,6 @@ inline constexpr bool kHinted = false;
 #else
 inline constexpr bool kHinted = true;
 #endif
-
-// The options of every application.
-struct Settings {
-  std::size_t size_bytes = std::size_t{1} << 30;  // about what its data takes
-  unsigned threads = 1;                           // that do the measured part; with fibers: that run them
-  unsigned fibers = 0;                            // of all threads together; 0: ordinary threads
-  std::uint64_t seed = 1;                         // of all that is random
-  bool verify = false;                            // hold the result against a simpler computation, after measuring
-};
 
 // What a run came to. The same settings give the same `operations` and `check` natively, hinted and far.
 struct Outcome {
@@ -53,9 +47,10 @@ struct Outcome {
 class App {
  public:
   App(std::string name, const std::string& about);
+  ~App();
 
-  // For options of its own, before run().
-  CLI::App& options() { return options_; }
+  // Before run().
+  Options options() { return Options(*parser_); }
   // Adds --fibers.
   void offer_fibers();
   // The least that --size may be; 1 MiB unless said otherwise.
@@ -75,7 +70,7 @@ class App {
   void print(const Outcome& outcome) const;
 
   std::string name_;
-  CLI::App options_;
+  std::unique_ptr<CLI::App> parser_;
   Settings settings_;
   std::string around_;  // a command of the shell
   std::size_t least_bytes_ = std::size_t{1} << 20;

@@ -5,7 +5,7 @@
 #include <hinterland/fiber.hpp>
 #include <vector>
 
-#include "common/app.hpp"
+#include "common/settings.hpp"
 #include "common/team.hpp"
 
 namespace apps {

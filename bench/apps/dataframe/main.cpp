@@ -29,9 +29,9 @@ int main(int argc, char** argv) {
   app.offer_fibers();
   std::string csv;
   bool print = false;
-  app.options().add_option("--csv", csv,
-                           "trips out of this file, yellow_tripdata of January to June 2016; else they are made up");
-  app.options().add_flag("--answers", print, "print the answers as well");
+  app.options().text("--csv", csv,
+                     "trips out of this file, yellow_tripdata of January to June 2016; else they are made up");
+  app.options().flag("--answers", print, "print the answers as well");
   return app.run(argc, argv, [&](const apps::Settings& settings) {
     Crew crew(settings);
     Table trips =

@@ -97,13 +97,8 @@ apps::Outcome work(apps::App& app, const apps::Settings& settings, const Shape& 
 int main(int argc, char** argv) {
   apps::App app("hashmap", "Looks keys up in a hash table");
   Shape shape;
-  app.options()
-      .add_option("--skew", shape.skew, "of Zipf's distribution of keys")
-      ->check(CLI::Range(0.01, 10.0))
-      ->capture_default_str();
-  app.options()
-      .add_option("--lookups", shape.lookups, "of all threads together; 0: one for 32 entries")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
-      ->capture_default_str();
+  app.options().number("--skew", shape.skew, "of Zipf's distribution of keys", 0.01, 10.0);
+  app.options().number("--lookups", shape.lookups, "of all threads together; 0: one for 32 entries", 0,
+                       std::uint64_t{1} << 40);
   return app.run(argc, argv, [&](const apps::Settings& settings) { return work(app, settings, shape); });
 }

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/app.hpp"
 #include "common/blocks.hpp"
+#include "common/settings.hpp"
 
 namespace kmeans {
 

@@ -5,14 +5,8 @@
 int main(int argc, char** argv) {
   apps::App app("kmeans", "Finds clusters of points");
   unsigned clusters = 16, rounds = 10;
-  app.options()
-      .add_option("--clusters", clusters, "that are looked for")
-      ->check(CLI::Range(2, 256))
-      ->capture_default_str();
-  app.options()
-      .add_option("--rounds", rounds, "of assigning the points and moving the centroids")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  app.options().number("--clusters", clusters, "that are looked for", 2, 256);
+  app.options().number("--rounds", rounds, "of assigning the points and moving the centroids", 1, 1000);
   return app.run(argc, argv, [&](const apps::Settings& settings) {
     kmeans::Clusters points(settings, clusters);
     app.measure([&] { points.run(rounds); });

@@ -140,19 +140,12 @@ class Client {
 
 }  // namespace
 
-void offer_load(CLI::App& app, LoadOptions& options) {
-  app.add_option("--skew", options.skew, "of Zipf's distribution of keys")
-      ->check(CLI::Range(0.01, 10.0))
-      ->capture_default_str();
-  app.add_option("--requests", options.requests, "of all connections together; 0: as many as keys")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
-      ->capture_default_str();
-  app.add_option("--set-percent", options.set_percent, "of the requests are sets, of what is there already")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
-  app.add_option("--depth", options.depth, "requests on the way, a connection")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+void offer_load(apps::Options app, LoadOptions& options) {
+  app.number("--skew", options.skew, "of Zipf's distribution of keys", 0.01, 10.0);
+  app.number("--requests", options.requests, "of all connections together; 0: as many as keys", 0,
+             std::uint64_t{1} << 40);
+  app.number("--set-percent", options.set_percent, "of the requests are sets, of what is there already", 0, 100);
+  app.number("--depth", options.depth, "requests on the way, a connection", 1, 1024);
 }
 
 std::string load_key(std::uint64_t number) {

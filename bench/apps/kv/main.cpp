@@ -81,12 +81,9 @@ int main(int argc, char** argv) {
   app.offer_fibers();
   Shape shape;
   kv::LoadOptions& load = shape.load;
-  app.options()
-      .add_option("--value-bytes", load.value_bytes, "of an item")
-      ->check(CLI::Range(std::size_t{1}, kv::kValueBytesMax - kv::kLoadKeyBytes))
-      ->capture_default_str();
+  app.options().number("--value-bytes", load.value_bytes, "of an item", 1, kv::kValueBytesMax - kv::kLoadKeyBytes);
   kv::offer_load(app.options(), load);
-  app.options().add_flag("--blocking", shape.blocking,
-                         "with --fibers: hints block the thread, instead of parking the fiber");
+  app.options().flag("--blocking", shape.blocking,
+                     "with --fibers: hints block the thread, instead of parking the fiber");
   return app.run(argc, argv, [&](const apps::Settings& settings) { return work(app, settings, shape); });
 }

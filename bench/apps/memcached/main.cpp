@@ -55,16 +55,10 @@ int main(int argc, char** argv) {
   kv::LoadOptions load;
   load.connections = 0;
   std::string program;
-  app.options().add_option("--program", program,
-                           "another memcached; without, the one that bench/apps/memcached/build made");
-  app.options()
-      .add_option("--value-bytes", load.value_bytes, "of an item")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
+  app.options().text("--program", program,
+                     "another memcached; without, the one that bench/apps/memcached/build made");
+  app.options().number("--value-bytes", load.value_bytes, "of an item", 1, 1'000'000);
   kv::offer_load(app.options(), load);
-  app.options()
-      .add_option("--connections", load.connections, "to memcached; 0: 16 for each thread")
-      ->check(CLI::Range(0, 1000))
-      ->capture_default_str();
+  app.options().number("--connections", load.connections, "to memcached; 0: 16 for each thread", 0, 1000);
   return app.run(argc, argv, [&](const apps::Settings& settings) { return work(app, settings, load, program); });
 }

@@ -1,4 +1,6 @@
 // pagerank: PageRank over a Kronecker graph in compressed sparse rows.
+#include <CLI/CLI.hpp>
+
 #include "common/app.hpp"
 #include "pagerank/graph.hpp"
 #include "pagerank/ranks.hpp"
@@ -7,11 +9,13 @@ int main(int argc, char** argv) {
   apps::App app("pagerank", "Ranks the vertices of a Kronecker graph");
   unsigned rounds = 10, scale = 0;
   std::uint64_t degree = pagerank::Graph::kDegree;
-  app.options().add_option("--rounds", rounds, "of PageRank")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.options().number("--rounds", rounds, "of PageRank", 1, 1000);
   auto* given = app.options()
+                    .parser()
                     .add_option("--scale", scale, "2^SCALE vertices, whatever --size says")
                     ->check(CLI::Range(4u, pagerank::Graph::kScaleMax));
   app.options()
+      .parser()
       .add_option("--degree", degree, "edges that are drawn for each vertex, with --scale")
       ->check(CLI::Range(1, 1024))
       ->needs(given)

@@ -1,4 +1,5 @@
 // psort: sorts 4-byte integers in parallel, by regular sampling. (Eden A.4)
+#include <CLI/CLI.hpp>
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -88,6 +89,7 @@ int main(int argc, char** argv) {
   app.offer_fibers();
   Values kind = Values::random;
   app.options()
+      .parser()
       .add_option("--values", kind, "that are sorted: random, few (different ones), sorted, reversed")
       ->transform(CLI::CheckedTransformer(kValues))
       ->default_str("random");

@@ -76,7 +76,7 @@ apps::Outcome work(apps::App& app, const apps::Settings& settings, const std::ve
 int main(int argc, char** argv) {
   apps::App app("snappy", "Compresses and decompresses files that lie in memory");
   std::vector<std::string> paths;
-  app.options().add_option("--file", paths,
-                           "a file to take instead of generated text, several times; --size says nothing then");
+  app.options().texts("--file", paths,
+                      "a file to take instead of generated text, several times; --size says nothing then");
   return app.run(argc, argv, [&](const apps::Settings& settings) { return work(app, settings, paths); });
 }

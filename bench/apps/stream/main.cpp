@@ -155,7 +155,7 @@ class Stream {
 int main(int argc, char** argv) {
   App app("stream", "Goes through three arrays as STREAM does");
   unsigned rounds = 5;
-  app.options().add_option("--rounds", rounds, "of all kernels")->check(CLI::Range(1, 10))->capture_default_str();
+  app.options().number("--rounds", rounds, "of all kernels", 1, 10);
   return app.run(argc, argv, [&](const Settings& settings) {
     Stream stream(settings, rounds);
     app.measure([&] { stream.run(); });

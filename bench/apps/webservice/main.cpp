@@ -137,18 +137,11 @@ int main(int argc, char** argv) {
   apps::App app("webservice", "Answers requests out of a hash table and an array of large objects");
   app.offer_fibers();
   Shape shape;
-  app.options()
-      .add_option("--value-bytes", shape.value_bytes, "of an entry of the table; 4 and 1600 in the papers")
-      ->check(CLI::Range(4, 1 << 20))
-      ->capture_default_str();
-  app.options()
-      .add_option("--skew", shape.skew, "of Zipf's distributions of keys and objects")
-      ->check(CLI::Range(0.01, 10.0))
-      ->capture_default_str();
-  app.options()
-      .add_option("--requests", shape.requests, "of all threads together; 0: one for 4 KiB of --size")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
-      ->capture_default_str();
-  app.options().add_flag("--flat", shape.flat, "do not say that objects may leave before entries");
+  app.options().number("--value-bytes", shape.value_bytes, "of an entry of the table; 4 and 1600 in the papers", 4,
+                       1 << 20);
+  app.options().number("--skew", shape.skew, "of Zipf's distributions of keys and objects", 0.01, 10.0);
+  app.options().number("--requests", shape.requests, "of all threads together; 0: one for 4 KiB of --size", 0,
+                       std::uint64_t{1} << 40);
+  app.options().flag("--flat", shape.flat, "do not say that objects may leave before entries");
   return app.run(argc, argv, [&](const apps::Settings& settings) { return work(app, settings, shape); });
 }
