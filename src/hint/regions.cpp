@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kUnit = 64 * kKiB;
 
-Mutex g_error_mutex;
+Mutex g_error_mutex;            // never waited for
 std::array<char, 512> g_error;  // guarded by g_error_mutex; read by who just failed
 
 // The runtime's field of a region: what destroy_region() needs to know. 0: ordinary memory.
@@ -28,8 +28,11 @@ std::uint64_t inside_of(int pool, std::uint64_t share_bytes) {
 }
 
 int fail(int error, const char* what, const char* remedy) {
-  LockGuard guard(g_error_mutex);
+  // Held: another thread fails at the same moment, and its failure is the last. Or, in a forked child, did so in the
+  // parent.
+  if (!g_error_mutex.try_lock()) return error;
   std::snprintf(g_error.data(), g_error.size(), "%s%s%s", what, remedy[0] != '\0' ? "; " : "", remedy);
+  g_error_mutex.unlock();
   return error;
 }
 // Settings and URLs that are wrong have no errno, and a refusal has none either.

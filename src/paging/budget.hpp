@@ -1,7 +1,8 @@
 // The local budget: how many pages are local (resident or in frames), how many may be, and when to reclaim.
 //
 // Invariant I5: local pages exceed the limit by no more than what is in flight. Thread-safe; the counters are
-// relaxed because each is only a quantity: the pages themselves are ordered by their words.
+// relaxed because each is only a quantity: the pages themselves are ordered by their words. What makes less free is
+// seq_cst, for the reclaimer that is about to sleep (sleep_until_woken()).
 #pragma once
 
 #include <algorithm>
@@ -17,10 +18,10 @@ class Budget {
  public:
   void set_limit(std::uint64_t bytes) {
     std::int64_t pages = static_cast<std::int64_t>(bytes >> kPageShift);
-    limit_.store(pages, std::memory_order_relaxed);
+    limit_.store(pages);
     // Reclaim begins when less than 1/32 of the budget is free and stops at 1/16, but keeps between 16 and 4096
     // pages in hand: enough for the faults that come while the reclaimer wakes up, without wasting the budget.
-    start_.store(keeps_in_hand_ ? std::clamp<std::int64_t>(pages / 32, 16, 2048) : 0, std::memory_order_relaxed);
+    start_.store(keeps_in_hand_ ? std::clamp<std::int64_t>(pages / 32, 16, 2048) : 0);
     stop_.store(keeps_in_hand_ ? std::clamp<std::int64_t>(pages / 16, 32, 4096) : 0, std::memory_order_relaxed);
   }
   // Before any other thread is there: reclaim begins only when the limit is exceeded; no frame is kept.
@@ -35,7 +36,7 @@ class Budget {
   std::int64_t local() const { return local_.load(std::memory_order_relaxed); }
   std::int64_t free() const { return limit() - local(); }
 
-  void add(std::int64_t pages) { local_.fetch_add(pages, std::memory_order_relaxed); }
+  void add(std::int64_t pages) { local_.fetch_add(pages); }
   void subtract(std::int64_t pages) { local_.fetch_sub(pages, std::memory_order_relaxed); }
   void reset_local(std::int64_t pages) { local_.store(pages, std::memory_order_relaxed); }
 
@@ -54,8 +55,10 @@ class Budget {
   void sleep_until_woken(std::uint64_t timeout_ns) {
     std::uint32_t seen = wake_word_.load(std::memory_order_acquire);
     if (should_start()) return;
-    asleep_.store(true);  // seq_cst: either wake_if_asleep() sees it, or we see the new word
-    if (wake_word_.load() == seen) futex_wait(&wake_word_, seen, timeout_ns);
+    // seq_cst: either wake_reclaimer() sees this, or we see why it was called, or the new word
+    asleep_.store(true);
+    bool called = limit_.load() - local_.load() < start_.load();
+    if (!called && wake_word_.load() == seen) futex_wait(&wake_word_, seen, timeout_ns);
     asleep_.store(false, std::memory_order_relaxed);
   }
   void wake_reclaimer() {

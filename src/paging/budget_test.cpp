@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -43,6 +45,38 @@ TEST(BudgetTest, WatermarksFollowTheLimitWithinBounds) {
     EXPECT_EQ(budget.pages_until_stop(), 1) << c.limit;
     EXPECT_EQ(budget.park_target(), c.park) << c.limit;
   }
+}
+
+// A call that comes while the reclaimer has looked at the budget and is about to sleep.
+TEST(BudgetTest, NoCallOfTheReclaimerIsLost) {
+  constexpr int kRounds = 100'000;
+  constexpr std::uint64_t kTooLongNs = 20'000'000'000;
+  Budget budget;
+  budget.set_limit(bytes_of_pages(1000));
+  std::atomic<int> round{0};
+  auto linger = [](int pauses) {
+    for (int i = 0; i < pauses; ++i) __builtin_ia32_pause();
+  };
+  std::thread caller([&] {
+    for (int seen = 0; seen < kRounds; ++seen) {
+      for (int looks = 0; round.load() == seen; ++looks)
+        if (looks > 10'000) std::this_thread::yield();
+      linger(seen % 59);
+      budget.add(1000);
+      budget.wake_reclaimer();
+    }
+  });
+  int lost = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    std::uint64_t started = now_ns();
+    round.store(i + 1);
+    linger(i % 61);
+    while (!budget.should_start()) budget.sleep_until_woken(lost == 0 ? kTooLongNs : 1'000'000);
+    lost += now_ns() - started >= kTooLongNs;
+    budget.subtract(1000);
+  }
+  caller.join();
+  EXPECT_EQ(lost, 0);
 }
 
 TEST(BudgetTest, FewFramesAreKeptWhereThatSavesNoFetch) {

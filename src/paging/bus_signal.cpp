@@ -54,15 +54,20 @@ void set_mask(int how, const std::uint64_t* mask, std::uint64_t* old) {
   syscall(SYS_rt_sigprocmask, how, mask, old, sizeof *mask);
 }
 
+void lock_action() {
+  while (g_action_busy.exchange(true, std::memory_order_acquire)) syscall(SYS_sched_yield);
+}
+void unlock_action() { g_action_busy.store(false, std::memory_order_release); }
+
 class ActionLock {
  public:
   ActionLock() {
     constexpr std::uint64_t kAll = ~signal_handlers::kFaults;
     set_mask(SIG_BLOCK, &kAll, &before_);
-    while (g_action_busy.exchange(true, std::memory_order_acquire)) __builtin_ia32_pause();
+    lock_action();
   }
   ~ActionLock() {
-    g_action_busy.store(false, std::memory_order_release);
+    unlock_action();
     set_mask(SIG_SETMASK, &before_, nullptr);
   }
   ActionLock(const ActionLock&) = delete;
@@ -238,6 +243,9 @@ int change_action(const struct sigaction* action, struct sigaction* old) {
   }
   return 0;
 }
+
+void before_fork() { lock_action(); }
+void after_fork() { unlock_action(); }
 
 bool is_blocked() { return t_blocked; }
 

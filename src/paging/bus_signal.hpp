@@ -22,6 +22,11 @@ bool installed();
 // sigaction(2) for SIGBUS, as the program means it. 0. Async-signal-safe; neither pointer may be far.
 int change_action(const struct sigaction* action, struct sigaction* old);
 
+// Around a fork, which waits for whoever is reading or changing the action: a child's threads would wait for one that
+// it does not have. All signals but faults are blocked.
+void before_fork();
+void after_fork();
+
 // The calling thread's wish to block SIGBUS, which the kernel does not hear of: a fault would then end the process.
 // Returns what it was. When it ends, a SIGBUS that was sent meanwhile is delivered.
 bool block(bool blocked);

@@ -32,6 +32,8 @@ class CopyMark {
     if (auto* word = word_.load(std::memory_order_acquire); word != nullptr)
       word->store(1, std::memory_order_relaxed);  // relaxed: nothing is published by it
   }
+  // There is no paging after all.
+  void drop() { word_.store(nullptr, std::memory_order_relaxed); }  // relaxed: a copy is as good as its parent again
   // Callable anywhere.
   bool is_copy() const {
     const auto* word = word_.load(std::memory_order_acquire);  // pairs with create()

@@ -144,23 +144,24 @@ TEST_F(HandlerPlacementTest, AHandlerThatStarvesGetsItsPriorityBack) {
   });
 }
 
-// The handler stands still within a fault, while it could run; `body` is what the program's thread does meanwhile.
+// The handler stands still within a fault, while it could run; meanwhile the program's thread waits, or computes.
 // Whether it takes longer from then on to make way.
-template <typename Body>
-bool goes_wrong_while_the_thread(HandlerPlacement& placement, std::atomic<bool>& finished, auto&& watched,
-                                 Body body) {
+bool goes_wrong_while_the_thread(bool waits, HandlerPlacement& placement, std::atomic<bool>& finished,
+                                 auto&& watched) {
   std::atomic<pid_t> id{0};
   std::thread thread([&] {
     id = static_cast<pid_t>(syscall(SYS_gettid));
-    while (!finished) body();
+    while (!finished)
+      if (waits) finished.wait(false);
   });
-  while (id == 0) usleep(100);
+  while (id == 0 || is_runnable(id) == waits) usleep(100);
   auto thread_id = static_cast<std::uint32_t>(id.load());
   for (std::uint32_t i = 0; i < LoneFaulter::kStreakMin; ++i) placement.on_fault(thread_id), placement.served();
   placement.on_fault(thread_id);  // and not served
   std::thread watchdog([&] {
     EXPECT_TRUE(watched());
     finished = true;
+    finished.notify_all();
   });
   while (!finished) continue;
   watchdog.join();
@@ -174,14 +175,14 @@ bool goes_wrong_while_the_thread(HandlerPlacement& placement, std::atomic<bool>&
 TEST_F(HandlerPlacementTest, MakingWayWentWrongWhenTheThreadWaitsForAHandlerThatStarves) {
   as_handler([&] {
     auto watched = [&] { return watched_until_the_end(10); };
-    EXPECT_TRUE(goes_wrong_while_the_thread(placement, finished, watched, [] { usleep(100'000); }));
+    EXPECT_TRUE(goes_wrong_while_the_thread(true, placement, finished, watched));
   });
 }
 
 TEST_F(HandlerPlacementTest, ItIsAsItShouldBeWhenTheThreadComputesForLong) {
   as_handler([&] {
     auto watched = [&] { return watched_until_the_end(10); };
-    EXPECT_FALSE(goes_wrong_while_the_thread(placement, finished, watched, [] {}));
+    EXPECT_FALSE(goes_wrong_while_the_thread(false, placement, finished, watched));
   });
 }
 

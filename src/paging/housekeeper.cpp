@@ -34,7 +34,10 @@ void Pager::Impl::housekeeper() {
   core.space->enter_process();
   // Until then the program touches memory as fast as it can; on a busy machine it would be far over its budget by our
   // turn.
-  if (!core.managed.load()) go_before_others();
+  if (!core.managed.load())
+    go_before_others();
+  else
+    tell_that_paging_began();
   for (;;) {
     StatPage* page = stat_page();
     std::uint32_t seen = page->request_sequence.load(std::memory_order_acquire);  // pairs with the kick's add
@@ -72,6 +75,7 @@ std::uint64_t Pager::Impl::watch_pressure() {
   std::uint64_t resident = core.kernel.resident_anonymous_bytes();
   set_gauge(Gauge::resident_bytes, resident);
   note_peak(resident);
+  if (given_up) return 10 * kSecond;
   if (resident < mark) {
     LockGuard guard(map_mutex);
     // It cannot get there without mapping more, and then map() wakes us.
@@ -81,7 +85,7 @@ std::uint64_t Pager::Impl::watch_pressure() {
   if (Status status = take_over(); !status) {
     take_usual_priority();
     log::error("%s; the program goes on without a budget", status.error().what());
-    return 3600 * kSecond;
+    return 10 * kSecond;
   }
   return 100 * kMillisecond;
 }

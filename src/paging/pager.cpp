@@ -148,11 +148,14 @@ Status Pager::Impl::start_paging_threads() {
     static_cast<Hints*>(self)->run_gatherer();
     return nullptr;
   };
-  Status served = core.faults_by_signal ? handlers.start_lanes(kick_housekeeper) : handlers.start(kick_housekeeper);
-  if (!served) return served;
   if (!core.device->info().synchronous)
     if (Status status = start_runtime_thread("hl-gather", &hints, entry_gatherer); !status) return status;
-  return start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer);
+  // The last that may fail: from here on pages leave, and there is no way back.
+  Status served = core.faults_by_signal ? handlers.start_lanes(kick_housekeeper) : handlers.start(kick_housekeeper);
+  if (!served) return served;
+  if (Status status = start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer); !status)
+    log::warning("%s; faults make room for themselves, and take longer", status.error().what());
+  return {};
 }
 
 Status Pager::Impl::start_housekeeper() {
@@ -166,11 +169,31 @@ Status Pager::Impl::start_housekeeper() {
 Status Pager::Impl::take_over() {
   {
     LockGuard guard(map_mutex);
-    if (Status status = take_over_locked(); !status) return status;
+    if (Status status = take_over_locked(); !status) {
+      leave_to_kernel();
+      return status;
+    }
   }
-  // Outside the lock: the allocator gives memory back under its own locks, which come before ours.
-  if (options.on_managed != nullptr) options.on_managed();
+  tell_that_paging_began();
   return {};
+}
+
+// Nobody serves the regions that are registered: who touches them would wait for ever. All pages are still there.
+void Pager::Impl::leave_to_kernel() {
+  given_up = true;  // what was made half is not made again
+  copy_mark.drop();
+  let_into_copy();
+  regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {
+    if (!region.surrendered) core.kernel.unregister_range(region.start, region.length());
+  });
+}
+
+// Outside the pager's lock: the allocator gives memory back under its own locks, which come before ours. In a forked
+// child, too, if the fork came before this.
+void Pager::Impl::tell_that_paging_began() {
+  if (told.load()) return;
+  if (options.on_managed != nullptr) options.on_managed();
+  told.store(true);
 }
 
 Status Pager::Impl::take_over_locked() {

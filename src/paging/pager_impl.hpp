@@ -53,6 +53,10 @@ struct Pager::Impl {
   // Paging begins: registers every region and lists the pages that are there. Once, by one thread.
   Status take_over();
   Status take_over_locked();
+  void leave_to_kernel();
+  void tell_that_paging_began();  // once; no locks
+  bool given_up = false;          // paging could not begin, and never will; the housekeeper's
+  std::atomic<bool> told{false};
   int take_over_region(const Region& region);
 
   // --- housekeeper.cpp

@@ -47,6 +47,11 @@ struct Asked {
 std::array<Asked, 65> g_asked;
 std::atomic<bool> g_asked_busy{false};
 
+void lock_asked() {
+  while (g_asked_busy.exchange(true, std::memory_order_acquire)) raw::call(SYS_sched_yield);
+}
+void unlock_asked() { g_asked_busy.store(false, std::memory_order_release); }
+
 // Signals are blocked while it is held: a handler may call sigaction, too.
 class AskedLock {
  public:
@@ -54,10 +59,10 @@ class AskedLock {
     std::uint64_t all = SignalsBlocked::all();
     raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_),
               sizeof all);
-    while (g_asked_busy.exchange(true, std::memory_order_acquire)) raw::call(SYS_sched_yield);
+    lock_asked();
   }
   ~AskedLock() {
-    g_asked_busy.store(false, std::memory_order_release);
+    unlock_asked();
     raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before_), 0, sizeof before_);
   }
   AskedLock(const AskedLock&) = delete;
@@ -156,6 +161,9 @@ void start() {
   }
   g_on = true;
 }
+
+void before_fork() { lock_asked(); }
+void after_fork() { unlock_asked(); }
 
 bool watches(int number) { return g_on && is_watched(number); }
 bool is_our_handler(void (*handler)(int)) {

@@ -20,4 +20,9 @@ bool is_our_handler(void (*handler)(int));
 // sigaction, with our handler in the place of SIG_DFL for the signals above. Async-signal-safe.
 int change_action(int number, const struct sigaction* action, struct sigaction* old);
 
+// Around a fork, which waits for the calls above that are under way: a child's would wait for a thread that it does
+// not have. All signals are blocked.
+void before_fork();
+void after_fork();
+
 }  // namespace hinterland::crash

@@ -10,6 +10,7 @@
 #include "base/inside.hpp"
 #include "base/stats.hpp"
 #include "preload/atfork.hpp"
+#include "preload/crash.hpp"
 #include "preload/far_heap.hpp"
 #include "preload/heap_gate.hpp"
 #include "preload/jemalloc.hpp"
@@ -31,6 +32,7 @@ long by_libc(void*) {
 }
 
 void lock_all() {
+  crash::before_fork();
   atfork::lock();
   left_local::before_fork();
   far_heap::before_fork();
@@ -42,6 +44,7 @@ void unlock_all() {
   far_heap::after_fork();
   left_local::after_fork();
   atfork::unlock();
+  crash::after_fork();
 }
 
 void after_in_parent(bool forked) {

@@ -128,9 +128,14 @@ static void* waits_for_robust(void* argument) {
   return (void*)(intptr_t)result;
 }
 
+static sem_t g_locked;
+
 static void* dies_while_waited_for(void* argument) {
-  CHECK(pthread_mutex_lock(argument) == 0);
-  nanosleep(&(struct timespec){0, 50000000}, NULL);
+  pthread_mutex_t* mutex = argument;
+  CHECK(pthread_mutex_lock(mutex) == 0);
+  sem_post(&g_locked);
+  while ((__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & (int)FUTEX_WAITERS) == 0)
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
   push_out();
   pthread_exit(NULL);
 }
@@ -143,8 +148,9 @@ static void robust_with_a_waiter(void) {
   pthread_mutex_init(mutex, &attributes);
   pthread_t owner, waiter;
   void* result;
+  sem_init(&g_locked, 0, 0);
   CHECK(pthread_create(&owner, NULL, dies_while_waited_for, mutex) == 0);
-  nanosleep(&(struct timespec){0, 20000000}, NULL);
+  CHECK(sem_wait(&g_locked) == 0);
   CHECK(pthread_create(&waiter, NULL, waits_for_robust, mutex) == 0);
   CHECK(pthread_join(owner, NULL) == 0 && pthread_join(waiter, &result) == 0);
   printf("the waiter got %d\n", (int)(intptr_t)result == EOWNERDEAD);
