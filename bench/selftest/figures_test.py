@@ -207,6 +207,18 @@ class Targets(unittest.TestCase):
         self.assertAlmostEqual(row["value"], 1.6 / 2)
         self.assertFalse(row["met"])
 
+    def test_direct_reclaim(self):
+        self.assertAlmostEqual(self.row("random reads, mem: faults that had to reclaim")["value"], 0.05)
+        series = series_named(self.document, "random-read", "mem:")
+        for sample, direct in zip(series["samples"], (0, 70, 90, 120, 180)):
+            sample["figures"] = {"reclaim_direct_faults": direct, "faults_first_touch": 10_000, "faults_read": 50_000}
+        row = self.row("random reads, mem: faults that had to reclaim")
+        self.assertAlmostEqual(row["value"], 0.15)
+        self.assertEqual((row["least"], row["met"]), (0, False))
+        self.assertAlmostEqual(row["most"], 0.3)
+        del series["samples"][3]["figures"]["reclaim_direct_faults"]
+        self.assertIn("does not count direct reclaim", self.row("random reads, mem: faults that had to reclaim")["missing"])
+
     def test_idle(self):
         self.set_figure("idle/server-memory-above-stored", 1.5, 2.5, 2.1)
         row = self.row("memory above the bytes stored")
