@@ -279,6 +279,19 @@ class Shown(unittest.TestCase):
         self.assertEqual([tables.size(value) for value in (1 << 30, 256 << 20, 5 << 28)],
                          ["1 GiB", "256 MiB", "1.25 GiB"])
 
+    def test_each_way_of_a_program_has_a_bar_of_its_own(self):
+        try:
+            pyplot = plots.import_pyplot()
+        except plots.NoMatplotlib as reason:
+            self.skipTest(str(reason))
+        ways = ("mem:", "mem: by signal", "zmem:", "swap page-cluster 0")
+        shown = [{"way": way, **figures.summary([number + 2.0])} for number, way in enumerate(ways)]
+        drawn, axes = pyplot.subplots()
+        plots._relative_bars(axes, [("redis", shown, [])], {"redis": 1.0}, "")
+        self.assertEqual(len({round(bar.get_y(), 3) for bar in axes.patches}), len(ways))
+        self.assertEqual([text.get_text() for text in axes.get_legend().get_texts()], ["mem:", "mem: by signal", "zmem:", "swap"])
+        pyplot.close(drawn)
+
     def test_plots(self):
         with tempfile.TemporaryDirectory() as folder:
             try:
