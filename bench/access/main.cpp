@@ -67,9 +67,9 @@ std::string fault_of(const Work& work) {
   if (work.size_bytes == 0 || work.size_bytes % (kPageBytes * work.threads) != 0)
     return "--size must be a multiple of 4 KiB for each thread";
   if (work.piece_bytes == 0 || work.piece_bytes % kPageBytes != 0) return "--piece must be a multiple of 4 KiB";
-  if (work.hints && (work.pattern == Pattern::first_touch || work.pattern == Pattern::read_call ||
-                     work.pattern == Pattern::write_call))
-    return "--hints goes with the sequential and the random patterns";
+  bool takes_hints = work.pattern == Pattern::sequential_read || work.pattern == Pattern::sequential_write ||
+                     work.pattern == Pattern::random_read || work.pattern == Pattern::random_write;
+  if (work.hints && !takes_hints) return "--hints goes with the sequential and the random patterns";
   if (work.accesses % work.threads != 0) return "--accesses must be a multiple of --threads";
   return "";
 }

@@ -72,6 +72,17 @@ std::uint64_t at_random(const Slice& slice, Access access) {
   return sum;
 }
 
+// Every kStride-th page, then the same from the next page on: the columns of a matrix whose rows are that long.
+std::uint64_t in_steps(const Slice& slice) {
+  constexpr std::uint64_t kStride = 32;
+  std::uint64_t sum = 0, page = 0, column = 0;
+  for (std::uint64_t i = 0; i < slice.accesses; ++i, page += kStride) {
+    if (page >= slice.pages) page = column = (column + 1) % std::min<std::uint64_t>(kStride, slice.pages);
+    sum += read_word(slice, page);
+  }
+  return sum;
+}
+
 std::uint64_t first_touch(const Slice& slice) {
   for (std::size_t page = 0; page < slice.pages; ++page) *slice.memory.word(slice.first + page) = slice.first + page;
   return slice.pages;
@@ -101,6 +112,10 @@ std::uint64_t go(const Work& work, const Slice& slice, OtherEnd* other_end) {
       return at_random(slice, work.hints ? read_hinted : read_word);
     case Pattern::random_write:
       return at_random(slice, work.hints ? write_hinted : write_word);
+    case Pattern::strided_read:
+      return in_steps(slice);
+    case Pattern::reverse_read:
+      return in_order(slice, [](const Slice& all, std::size_t page) { return read_word(all, all.pages - 1 - page); });
     case Pattern::read_call:
       return by_calls(slice, true, *other_end);
     case Pattern::write_call:
@@ -151,6 +166,9 @@ const std::vector<PatternName>& pattern_names() {
       {Pattern::sequential_write, "sequential-write", "change a word of each page, in order"},
       {Pattern::random_read, "random-read", "read a word of a random page"},
       {Pattern::random_write, "random-write", "change a word of a random page"},
+      {Pattern::strided_read, "strided-read",
+       "read a word of every 32nd page, then of those behind these, and so on"},
+      {Pattern::reverse_read, "reverse-read", "read a word of each page, from the last to the first"},
       {Pattern::read_call, "read-call", "read(2) into the memory, piece by piece"},
       {Pattern::write_call, "write-call", "write(2) out of the memory, piece by piece"},
   };

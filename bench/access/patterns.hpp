@@ -16,6 +16,8 @@ enum class Pattern {
   sequential_write,
   random_read,
   random_write,
+  strided_read,
+  reverse_read,
   read_call,
   write_call,
 };

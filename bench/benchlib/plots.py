@@ -11,8 +11,8 @@ FITS = "-fits"
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; hatches tell them apart without any colour.
 COLOURS = {"native": "#999999", "mem:": "#0072B2", "zmem:": "#56B4E9", "tcp:": "#009E73", "file:": "#CC79A7",
-           "swap": "#D55E00"}
-HATCHES = {"native": "", "mem:": "", "zmem:": "//", "tcp:": "..", "file:": "xx", "swap": "\\\\"}
+           "swap": "#D55E00", "mem: by signal": "#F0E442"}
+HATCHES = {"native": "", "mem:": "", "zmem:": "//", "tcp:": "..", "file:": "xx", "swap": "\\\\", "mem: by signal": "--"}
 OTHER_COLOUR = "#E69F00"
 
 
@@ -34,6 +34,11 @@ def import_pyplot():
 
 def _kind(way):
     return next((kind for kind in COLOURS if way.startswith(kind)), way)
+
+
+def _bar_kind(way):
+    """As _kind(), but what is served by signal has a bar of its own beside that of its device."""
+    return way if way.endswith("by signal") else _kind(way)
 
 
 def _save(pyplot, figure, folder, name):
@@ -102,7 +107,7 @@ def draw_access(pyplot, document, folder):
 
 def _relative_bars(axes, rows, reference, title):
     """Bars of series against the median of `reference`, one group a row; rows: [(name, [series], [kinds that failed])]."""
-    kinds = list(dict.fromkeys(_kind(series["way"]) for _, shown, _ in rows for series in shown))
+    kinds = list(dict.fromkeys(_bar_kind(series["way"]) for _, shown, _ in rows for series in shown))
     height = 0.8 / max(1, len(kinds))
     for position, (name, shown, failed) in enumerate(rows):
         for kind in failed:
@@ -110,7 +115,7 @@ def _relative_bars(axes, rows, reference, title):
             axes.annotate(f"{kind}: failed", (1, position + (number - (len(kinds) - 1) / 2) * height), xytext=(4, 0),
                           va="center", textcoords="offset points", fontsize=7)
         for series in shown:
-            kind, base = _kind(series["way"]), reference[name]
+            kind, base = _bar_kind(series["way"]), reference[name]
             middle, number = series["median"] / base, kinds.index(kind)
             at = position + (number - (len(kinds) - 1) / 2) * height
             error = [[middle - series["min"] / base], [series["max"] / base - middle]]

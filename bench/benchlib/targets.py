@@ -63,6 +63,15 @@ class Run:
             raise Missing(f"{name}, {way}: {series['failure'] or series['skipped'] or 'no round was finished'}")
         return series["values"]
 
+    def counted(self, name, way):
+        """What the runtime has counted in each run of a way."""
+        self.way(name, way)  # Missing, with the reason
+        series = results.series_of(self._benchmark(name), way)
+        figures = [sample.get("figures", {}) for sample in series["samples"]]
+        if not all("reclaim_direct_faults" in each for each in figures):
+            raise Missing(f"{name}, {way}: its report does not count direct reclaim")
+        return figures
+
     def swap(self, name):
         """Those of the better page-cluster."""
         benchmark = self._benchmark(name)
@@ -133,6 +142,14 @@ def _tcp_bandwidth(run):
     return combined(_of, run.floor(STREAM), run.way("sequential-read", "tcp:"))
 
 
+def _direct_reclaim(name):
+    """Per cent of all faults of a run, those of filling the memory included."""
+    def share(figures):
+        faults = sum(figures.get(kind, 0) for kind in ("faults_first_touch", "faults_read", "faults_write"))
+        return 100 * figures["reclaim_direct_faults"] / max(1, faults)
+    return lambda run: combined(float, [share(figures) for figures in run.counted(name, "mem:")])
+
+
 def _two_threads(run):
     """The speed-up by a second thread, over that of the floor."""
     return combined(lambda one, two, floor_one, floor_two: (one / two) / (floor_one / floor_two),
@@ -190,6 +207,8 @@ TARGETS = (
     _at_most("tcp: random, time a miss against raw ping-pong plus the mem: miss", 1.2, _tcp_miss),
     _at_least("tcp: sequential, share of the bandwidth of the raw stream", 0.75, _tcp_bandwidth),
     _at_least("two threads against one, random, mem: share of the floor's scaling", 0.9, _two_threads),
+    *(_at_most(f"{name.replace('-', ' ')}s, mem: faults that had to reclaim, filling included", 0.1,
+               _direct_reclaim(name), " %") for name in ("random-read", "random-write")),
     *(_at_most(f"{name}, 25 % local: time against zram swap", 0.7, _against_swap(name)) for name in PROGRAMS),
     _at_most("the worst of these programs that has a figure: against zram swap", 0.9, _worst_program),
     _at_most("Redis under open load, mem: 99th percentile of GET against zram swap", 0.3, _against_swap("redis-open-load")),

@@ -56,6 +56,8 @@ def _sample(job, about, numbers):
     if job.benchmark.group == "open-load":
         sample["get"] = {key: value * share for key, share in zip(plots.PERCENTILES, (0.05, 0.2, 1, 4))}
         sample["rate_asked_per_second"], sample["rate_answered_per_second"] = 5000.0, 4990.0
+    if not job.way.name.startswith(("native", "swap")):
+        sample["figures"] = {"reclaim_direct_faults": 30, "faults_first_touch": 4000, "faults_read": 56_000}
     return sample
 
 

@@ -207,6 +207,18 @@ class Targets(unittest.TestCase):
         self.assertAlmostEqual(row["value"], 1.6 / 2)
         self.assertFalse(row["met"])
 
+    def test_direct_reclaim(self):
+        self.assertAlmostEqual(self.row("random reads, mem: faults that had to reclaim")["value"], 0.05)
+        series = series_named(self.document, "random-read", "mem:")
+        for sample, direct in zip(series["samples"], (0, 70, 90, 120, 180)):
+            sample["figures"] = {"reclaim_direct_faults": direct, "faults_first_touch": 10_000, "faults_read": 50_000}
+        row = self.row("random reads, mem: faults that had to reclaim")
+        self.assertAlmostEqual(row["value"], 0.15)
+        self.assertEqual((row["least"], row["met"]), (0, False))
+        self.assertAlmostEqual(row["most"], 0.3)
+        del series["samples"][3]["figures"]["reclaim_direct_faults"]
+        self.assertIn("does not count direct reclaim", self.row("random reads, mem: faults that had to reclaim")["missing"])
+
     def test_idle(self):
         self.set_figure("idle/server-memory-above-stored", 1.5, 2.5, 2.1)
         row = self.row("memory above the bytes stored")
@@ -266,6 +278,19 @@ class Shown(unittest.TestCase):
                          ["85 ns", "4200 ns", "35.3 us", "25.0 ms", "30.0 s"])
         self.assertEqual([tables.size(value) for value in (1 << 30, 256 << 20, 5 << 28)],
                          ["1 GiB", "256 MiB", "1.25 GiB"])
+
+    def test_each_way_of_a_program_has_a_bar_of_its_own(self):
+        try:
+            pyplot = plots.import_pyplot()
+        except plots.NoMatplotlib as reason:
+            self.skipTest(str(reason))
+        ways = ("mem:", "mem: by signal", "zmem:", "swap page-cluster 0")
+        shown = [{"way": way, **figures.summary([number + 2.0])} for number, way in enumerate(ways)]
+        drawn, axes = pyplot.subplots()
+        plots._relative_bars(axes, [("redis", shown, [])], {"redis": 1.0}, "")
+        self.assertEqual(len({round(bar.get_y(), 3) for bar in axes.patches}), len(ways))
+        self.assertEqual([text.get_text() for text in axes.get_legend().get_texts()], ["mem:", "mem: by signal", "zmem:", "swap"])
+        pyplot.close(drawn)
 
     def test_plots(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -167,6 +167,11 @@ class Runs(WithBuild):
         with open(os.path.join(self.out, "table.txt"), encoding="utf-8") as file:
             self.assertIn(file.read(), out)
 
+    def test_a_build_tree_named_from_here(self):
+        self.build = os.path.relpath(self.build)
+        code, _, errors = self.bench("--busy-ok", "--repeat", "1", "--only", "random-read")
+        self.assertEqual(code, 0, errors)
+
     def test_results_are_not_overwritten(self):
         only = ("--busy-ok", "--only", "first-touch", "--repeat", "1")
         self.assertEqual(self.bench(*only)[0], 0)

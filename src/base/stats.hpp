@@ -29,6 +29,7 @@ namespace hinterland {
   X(pages_in, "pages fetched from far memory, read-ahead included")                           \
   X(pages_moved_in, "of those brought in: moved from frames in a run, not copied")            \
   X(pages_read_ahead, "pages fetched before they were asked for")                             \
+  X(pages_read_ahead_unused, "at most so many of those that faults brought were in vain")     \
   X(pages_out, "pages written to far memory")                                                 \
   X(pages_evicted, "pages taken out of local memory")                                         \
   X(pages_evicted_clean, "of these, pages whose far copy was still good")                     \
@@ -64,6 +65,8 @@ namespace hinterland {
   X(device_capacity_bytes, "space the device offers (0: not limited)")                               \
   X(device_stored_bytes, "bytes really stored (after compression)")                                  \
   X(managed, "1 once the program outgrew its budget and paging began")                               \
+  X(takeover_ns, "how long that took; faults that came meanwhile waited for it")                     \
+  X(takeover_resident_bytes, "resident far-memory pages that were taken over then")                  \
   X(device_lost, "1 when the far device is gone")
 
 enum class Counter : std::uint32_t {
@@ -120,7 +123,7 @@ struct InsideView {
 
 struct StatPage {
   static constexpr std::uint64_t kMagic = 0x31544154534c4e48;  // "HNLSTAT1"
-  static constexpr std::uint32_t kVersion = 4;
+  static constexpr std::uint32_t kVersion = 5;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not ready
   std::uint32_t version;

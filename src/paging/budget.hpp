@@ -17,18 +17,16 @@ namespace hinterland {
 class Budget {
  public:
   void set_limit(std::uint64_t bytes) {
-    std::int64_t pages = static_cast<std::int64_t>(bytes >> kPageShift);
-    limit_.store(pages);
-    // Reclaim begins when less than 1/32 of the budget is free and stops at 1/16, but keeps between 16 and 4096
-    // pages in hand: enough for the faults that come while the reclaimer wakes up, without wasting the budget.
-    start_.store(keeps_in_hand_ ? std::clamp<std::int64_t>(pages / 32, 16, 2048) : 0);
-    stop_.store(keeps_in_hand_ ? std::clamp<std::int64_t>(pages / 16, 32, 4096) : 0, std::memory_order_relaxed);
+    limit_.store(static_cast<std::int64_t>(bytes >> kPageShift));
+    set_watermarks();
   }
   // Before any other thread is there: reclaim begins only when the limit is exceeded; no frame is kept.
   void keep_nothing_in_hand() {
     keeps_in_hand_ = false;
     set_limit(bytes_of_pages(static_cast<std::size_t>(limit())));
   }
+  // Likewise: what is kept in hand depends on the limit alone.
+  void keep_the_usual_in_hand() { adapts_ = false; }
   void park_nothing() { parks_ = false; }
   // Before any other thread is there: frames hold pages no longer than it takes to write them, and a run to be moved.
   void park_few() { park_share_ = 64; }
@@ -46,6 +44,21 @@ class Budget {
   // Reclaim has begun, and half of what it keeps in hand is used up all the same.
   bool falls_behind() const { return free() < start_.load(std::memory_order_relaxed) / 2; }
   std::int64_t pages_until_stop() const { return stop_.load(std::memory_order_relaxed) - free(); }
+  // The reclaimer, when it has reached the high watermark: no less than so many pages were free meanwhile. Where
+  // nearly all that is kept in hand was used up, faults came faster than reclaim got going: twice as much is kept
+  // from now on, once. After many times in a row when half of the usual would have done, that ends. (Hermit 4.2)
+  void note_reclaimed(std::int64_t least_free) {
+    if (!adapts_) return;
+    std::int64_t start = start_.load(std::memory_order_relaxed);
+    if (least_free < start / 4) {
+      calm_ = 0;
+      if (!keeps_more_.exchange(true, std::memory_order_relaxed)) set_watermarks();
+    } else if (keeps_more_.load(std::memory_order_relaxed) && least_free > start * 3 / 4 && ++calm_ == kCalmTimes) {
+      calm_ = 0;
+      keeps_more_.store(false, std::memory_order_relaxed);
+      set_watermarks();
+    }
+  }
   // Frames kept as a second chance.
   std::uint32_t park_target() const {
     return parks_ ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / park_share_, 32, 16384)) : 0;
@@ -70,11 +83,28 @@ class Budget {
   void after_fork_in_child() { asleep_.store(false, std::memory_order_relaxed); }
 
  private:
+  static constexpr unsigned kCalmTimes = 64;
+  static constexpr std::int64_t kAdaptsFrom = 1024;  // pages: 4 MiB, of which the high watermark takes an eighth then
+
+  // Reclaim begins when less than 1/32 of the budget is free and stops at 1/16, but keeps between 16 and 4096 pages
+  // in hand: enough for the faults that come while the reclaimer wakes up, without wasting the budget. Twice that
+  // while it has turned out to be too little, but of the smallest budgets. By whoever sets the limit, and by the
+  // reclaimer: if both do at once, the figures may be those of either, and reclaim works with both.
+  void set_watermarks() {
+    std::int64_t pages = limit();
+    bool more = keeps_more_.load(std::memory_order_relaxed) && pages >= kAdaptsFrom;
+    std::int64_t times = keeps_in_hand_ ? (more ? 2 : 1) : 0;
+    start_.store(times * std::clamp<std::int64_t>(pages / 32, 16, 2048));
+    stop_.store(times * std::clamp<std::int64_t>(pages / 16, 32, 4096), std::memory_order_relaxed);
+  }
+
   std::atomic<std::int64_t> local_{0};
   std::atomic<std::int64_t> limit_{0};
   std::atomic<std::int64_t> start_{0};
   std::atomic<std::int64_t> stop_{0};
-  bool keeps_in_hand_ = true, parks_ = true;
+  bool keeps_in_hand_ = true, parks_ = true, adapts_ = true;
+  std::atomic<bool> keeps_more_{false};
+  unsigned calm_ = 0;             // the reclaimer's
   std::int64_t park_share_ = 16;  // one page in so many
   std::atomic<std::uint32_t> wake_word_{0};
   std::atomic<bool> asleep_{false};

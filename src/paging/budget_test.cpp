@@ -79,6 +79,31 @@ TEST(BudgetTest, NoCallOfTheReclaimerIsLost) {
   EXPECT_EQ(lost, 0);
 }
 
+TEST(BudgetTest, MoreIsKeptInHandWhereItWasUsedUp) {
+  Budget budget, fixed;
+  fixed.keep_the_usual_in_hand();
+  for (Budget* each : {&budget, &fixed}) {
+    each->set_limit(bytes_of_pages(3200));
+    each->reset_local(3200 - 150);
+    each->note_reclaimed(25);  // a quarter of the low watermark, 100
+    EXPECT_FALSE(each->should_start());
+    each->note_reclaimed(24);
+  }
+  EXPECT_TRUE(budget.should_start());
+  EXPECT_EQ(budget.pages_until_stop(), 400 - 150);
+  EXPECT_FALSE(fixed.should_start());
+  budget.note_reclaimed(0);  // no more than twice
+  EXPECT_EQ(budget.pages_until_stop(), 400 - 150);
+
+  budget.set_limit(bytes_of_pages(6400));  // `hinterland tune`
+  budget.reset_local(6400 - 300);
+  EXPECT_TRUE(budget.should_start());
+  for (int calm = 0; calm < 63; ++calm) budget.note_reclaimed(301);
+  EXPECT_TRUE(budget.should_start());
+  budget.note_reclaimed(301);
+  EXPECT_FALSE(budget.should_start());
+}
+
 TEST(BudgetTest, FewFramesAreKeptWhereThatSavesNoFetch) {
   Budget budget;
   budget.set_limit(bytes_of_pages(6400));

@@ -317,9 +317,16 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
   core_.kernel.wake(address, kPageSize);
 }
 
-void FaultHandler::serve_untouched(PageIndex page, const FaultMessage& message) {
+StreamWindow FaultHandler::stream_of(PageIndex page) {
   StreamWindow window = streams_.on_fault(page, core_.window.pages(), run_max(page));
+  if (window.unused != 0) count(Counter::pages_read_ahead_unused, window.unused);
+  return window;
+}
+
+void FaultHandler::serve_untouched(PageIndex page, const FaultMessage& message) {
+  StreamWindow window = stream_of(page);
   PageRun run = lock_around(page, window.run, PageState::untouched);
+  if (run.count < window.run.count || window.steps != 0) streams_.brought_only(page, run.count - 1);
   make_room(run.count);
   map_zeros(run, message.write);
   count(Counter::faults_first_touch);
@@ -396,7 +403,7 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool writable) {
 
 void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool expects_write) {
   count(write ? Counter::faults_write : Counter::faults_read);
-  StreamWindow window = streams_.on_fault(page, core_.window.pages(), run_max(page));
+  StreamWindow window = stream_of(page);
   // Decides, once a fetch, how the fetcher will map each page.
   core_.pages[page].set_locked(word.arriving().with_writable(expects_write));
   PageRun run = lock_around(page, window.run, PageState::far);
@@ -407,8 +414,30 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
   if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
   make_room(run.count);
   core_.budget.add(run.count);
+  // Over a device that answers at once the steps come first: a thread that was woken before them would fault on each
+  // of them all the same, and wait until it is there.
+  bool at_once = core_.device->info().synchronous;
+  std::uint32_t brought = run.count - 1;
+  if (at_once) brought += read_in_steps(page, window);
   fetcher_->start(run, page, write);
   read_ahead(window.ahead);
+  if (!at_once) brought += read_in_steps(page, window);
+  if (brought < window.run.count - 1 + window.steps) streams_.brought_only(page, brought);
+}
+
+// The same for a stream that steps over pages. Only where there is room: what nobody waits for must not make a fault
+// wait. Returns how many pages it asked for.
+std::uint32_t FaultHandler::read_in_steps(PageIndex page, const StreamWindow& window) {
+  std::uint32_t asked = 0;
+  for (std::uint32_t i = 1; i <= window.steps && core_.budget.has_room(1); ++i) {
+    PageIndex next{static_cast<std::uint32_t>(page.value + std::int64_t{window.stride} * i)};
+    if (!lock_in_state(next, PageState::far)) continue;
+    core_.budget.add(1);
+    if (!fetcher_->start_unasked(next)) break;
+    ++asked;
+  }
+  if (asked != 0) count(Counter::pages_read_ahead, asked);
+  return asked;
 }
 
 // Asks for what a stream will want next, while it uses up what it has.

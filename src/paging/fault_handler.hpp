@@ -93,7 +93,9 @@ class FaultHandler {
   bool expects_write(PageIndex page, PageWord word);
   bool lock_in_state(PageIndex page, PageState state);
   std::uint32_t run_max(PageIndex page);
+  StreamWindow stream_of(PageIndex page);
   void read_ahead(PageRun wanted);
+  std::uint32_t read_in_steps(PageIndex page, const StreamWindow& window);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
   std::uint32_t move_zeros(PageRun run);
   void map_zeros(PageRun run, bool write);

@@ -10,6 +10,11 @@
 #include "paging/reservation.hpp"
 
 namespace hinterland {
+namespace {
+
+constexpr PageIndex kNobody{UINT32_MAX};  // as the page that was asked for: none of these
+
+}  // namespace
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Core& core, For whom) {
   auto fetcher = std::unique_ptr<Fetcher>(new Fetcher(core, whom));
@@ -55,14 +60,30 @@ bool Fetcher::start_ahead(PageRun run) {
     unlock_rest(run);
     return false;
   }
-  transfer->ahead = true;
+  transfer->unasked = transfer->keeps_first = true;
   ask_for(*transfer);
+  return true;
+}
+
+bool Fetcher::start_unasked(PageIndex page) {
+  if (core_.device->info().direct) {
+    start_direct({page, 1}, kNobody, false, 0);
+    return true;
+  }
+  Transfer* transfer = prepare({page, 1}, page, false);
+  if (transfer == nullptr) {
+    unlock_rest({page, 1});
+    return false;
+  }
+  transfer->unasked = true;
+  ask_for(*transfer);
+  if (!holds_) progress();
   return true;
 }
 
 bool Fetcher::is_marker(PageIndex page) const {
   return transfers_in_flight_ != 0 && std::any_of(transfers_.begin(), transfers_.end(), [page](const Transfer& each) {
-           return each.active && each.ahead && each.run.first == page;
+           return each.active && each.keeps_first && each.run.first == page;
          });
 }
 
@@ -232,7 +253,7 @@ bool Fetcher::complete(const far::Completion& completion) {
   } else {
     // What was only read ahead is not given up before somebody wants it.
     PageIndex page = transfer.run.first + offset;
-    if (page == transfer.demanded && whom_ == For::faults && !transfer.ahead)
+    if (page == transfer.demanded && whom_ == For::faults && !transfer.unasked)
       lose(page, completion.error);
     else
       unlock_rest({page, 1});
@@ -250,7 +271,7 @@ void Fetcher::map_arrived(Transfer& transfer) {
   std::uint32_t wanted = transfer.demanded.value - transfer.run.first.value;
   bool all = transfer.left == 0;
   if (!all) {
-    if (transfer.ahead || !transfer.arrived[wanted]) return;
+    if (transfer.unasked || !transfer.arrived[wanted]) return;
     map_part(transfer, wanted, 1, wants_protection(transfer.demanded, transfer.demanded, transfer.write),
              demanded_arrival());
     transfer.arrived.reset(wanted);
@@ -258,9 +279,9 @@ void Fetcher::map_arrived(Transfer& transfer) {
     stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
     return;
   }
-  if (transfer.ahead && transfer.arrived[0] && !core_.pages[transfer.run.first].load().waiters())
+  if (transfer.keeps_first && transfer.arrived[0] && !core_.pages[transfer.run.first].load().waiters())
     keep_first(transfer);
-  if (transfer.arrived[wanted] && !transfer.ahead) stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
+  if (transfer.arrived[wanted] && !transfer.unasked) stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
   for (std::uint32_t at = 0; at < transfer.run.count;) {
     if (!transfer.arrived[at]) {
       ++at;
@@ -273,7 +294,7 @@ void Fetcher::map_arrived(Transfer& transfer) {
            wants_protection(first + length, transfer.demanded, transfer.write) == protect)
       ++length;
     map_part(transfer, at, length, protect,
-             at <= wanted && wanted < at + length && !transfer.ahead ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD);
+             at <= wanted && wanted < at + length && !transfer.unasked ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD);
     at += length;
   }
   for (std::uint32_t i = 0; i < transfer.run.count && transfer.frames.count == 0; ++i)

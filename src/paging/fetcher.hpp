@@ -39,6 +39,8 @@ class Fetcher {
   // The same for pages that nobody asked for yet. The first of them is not mapped but kept, its cell unlocked as far
   // and fetched: start() finds it when it is asked for. False when buffers are short, and then they are far again.
   bool start_ahead(PageRun run);
+  // One page that nobody asked for yet, and that is mapped when it arrives. Likewise.
+  bool start_unasked(PageIndex page);
   // Whether the page is the first of a run that is on its way ahead.
   bool is_marker(PageIndex page) const;
 
@@ -64,7 +66,8 @@ class Fetcher {
     bool write = false;
     std::uint8_t priority = 0;
     bool active = false;
-    bool ahead = false;  // by start_ahead()
+    bool unasked = false;      // nobody waits for it
+    bool keeps_first = false;  // by start_ahead()
     std::uint32_t first_buffer = 0;
     FrameRun frames;         // borrowed, one for each page, instead of buffers; count 0: none
     std::uint32_t left = 0;  // requests not completed yet

@@ -411,6 +411,7 @@ class FaultsThatAreServedTogether : public ::testing::Test {
     options.direct = false;
     options.device_failures = true;
     options.budget_pages = 200;
+    options.parts.read_ahead = false;  // their distances are equal
     machine.emplace(options, 1);
     machine->map(0, kPages, kReadWrite);
     for (std::uint32_t page = 0; page < kPages; ++page) machine->write(page);
@@ -528,6 +529,53 @@ TEST_F(ReadAheadMarker, AStreamThroughAllReadsWhatWasWritten) {
   EXPECT_GT(counted(Counter::pages_read_ahead) - before, 60u);
   EXPECT_EQ(machine->failure(), "");
   EXPECT_EQ(machine->check_invariants(0), "");
+}
+
+// Reading ahead in steps: what is brought holds what was written, over devices that answer at once and that do not.
+TEST(PageMachineCase, AStreamThatStepsOverPagesReadsWhatWasWritten) {
+  for (bool direct : {true, false})
+    for (int stride : {8, -8}) {
+      MachineOptions options = fifo_options();
+      options.direct = direct;
+      options.budget_pages = 256;
+      options.window_pages = 1024;
+      PageMachine machine(options, 1);
+      machine.map(0, 1024, kReadWrite);
+      for (std::uint32_t page = 0; page < 1024; ++page) machine.write(page);
+      for (int i = 0; i < 6; ++i) machine.evict(64);
+      std::uint64_t faults = counted(Counter::faults_read), ahead = counted(Counter::pages_read_ahead);
+      for (int i = 0; i < 64; ++i) machine.read(static_cast<std::uint32_t>(stride > 0 ? i * 8 : 1023 - i * 8));
+      EXPECT_LT(counted(Counter::faults_read) - faults, 64u - 40u);
+      EXPECT_GE(counted(Counter::pages_read_ahead) - ahead, 40u);
+      EXPECT_EQ(machine.failure(), "");
+      EXPECT_EQ(machine.check_invariants(0), "");
+    }
+}
+
+// I4: what was only brought ahead, and does not come, is not given up.
+TEST(PageMachineCase, APageReadAheadInStepsThatDoesNotComeIsNotLost) {
+  MachineOptions options = fifo_options();
+  options.direct = false;
+  options.budget_pages = 256;
+  options.window_pages = 1024;
+  PageMachine machine(options, 1);
+  machine.map(0, 1024, kReadWrite);
+  for (std::uint32_t page = 0; page < 1024; ++page) machine.write(page);
+  for (int i = 0; i < 6; ++i) machine.evict(64);
+  for (std::uint32_t page : {0u, 8u, 16u}) machine.read(page);
+  // The page that is asked for comes, the one ahead of it does not. Chance is asked which one is next, and whether it
+  // fails.
+  machine.device()->decide = [asked = 0](std::size_t) mutable { return std::size_t{asked++ == 3 ? 1u : 0u}; };
+  machine.device()->faults.reads = 0.5;
+  machine.read(24);
+  EXPECT_EQ(machine.core().pages[{32}].load().state(), PageState::far);
+  EXPECT_EQ(machine.core().pages[{24}].load().state(), PageState::resident);
+  machine.device()->faults.reads = 0;
+  machine.device()->decide = nullptr;
+  for (std::uint32_t page = 0; page < 1024; ++page) machine.read(page);
+  EXPECT_EQ(machine.lost_pages_seen(), 0u);
+  EXPECT_EQ(machine.failure(), "");
+  EXPECT_EQ(machine.check_invariants(0), "");
 }
 
 // The child has no thread that would gather what is on its way, and the parent's memory is copied as it is.

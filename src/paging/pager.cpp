@@ -107,6 +107,7 @@ void Pager::Impl::leave_out(const Parts& without) {
   if (!without.feedback) {
     core.second_chance.adapts = false;
     core.flush_share.stay_low();
+    core.budget.keep_the_usual_in_hand();
   }
   if (!without.write_forecast) core.forecast.learn_nothing();
   if (!without.write_back_thread) handlers.leave_out_settler();
@@ -209,15 +210,18 @@ Status Pager::Impl::take_over_locked() {
     if (int failed = take_over_region(region); failed != 0) error = failed;
   });
   if (error != 0) return std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
+  std::uint64_t resident = bytes_of_pages(static_cast<std::size_t>(core.budget.local()));
   take_usual_priority();  // if this is the housekeeper
   if (Status status = start_paging_threads(); !status) return status;
   signal_handlers::set_settle([] { g_pager->impl_->settle_hints(); });
+  std::uint64_t took_ns = now_ns() - started;
+  set_gauge(Gauge::takeover_ns, took_ns);
+  set_gauge(Gauge::takeover_resident_bytes, resident);
   core.managed.store(true);
   set_gauge(Gauge::managed, 1);
   core.budget.wake_reclaimer();
-  log::debug("paging began with %lld MiB resident, after %llu us",
-             static_cast<long long>(bytes_of_pages(static_cast<std::size_t>(core.budget.local())) / kMiB),
-             static_cast<unsigned long long>((now_ns() - started) / 1000));
+  log::debug("paging began with %llu MiB resident, after %llu us", static_cast<unsigned long long>(resident / kMiB),
+             static_cast<unsigned long long>(took_ns / 1000));
   return {};
 }
 

@@ -174,6 +174,17 @@ TEST(PartsTest, ReadAhead) {
   EXPECT_EQ(pages_read_ahead(without), 0u);
 }
 
+TEST(PartsTest, FeedbackKeepsMoreInHandWhereItWasUsedUp) {
+  Machine with(nullptr), without(&Parts::feedback);
+  for (Machine* each : {&with, &without}) {
+    Budget& budget = (*each)->core().budget;
+    budget.set_limit(bytes_of_pages(3200));
+    std::int64_t before = budget.pages_until_stop();
+    budget.note_reclaimed(0);
+    EXPECT_EQ(budget.pages_until_stop() - before, each == &with ? 200 : 0);
+  }
+}
+
 TEST(PartsTest, BackgroundReclaimKeepsRoomOrWaitsUntilThereIsNone) {
   Machine with(nullptr), without(&Parts::background_reclaim);
   for (Machine* each : {&with, &without}) {

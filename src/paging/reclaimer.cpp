@@ -9,6 +9,7 @@
 #include "paging/runtime_thread.hpp"
 
 namespace hinterland {
+
 void Reclaimer::run() {
   InsideRuntime inside;
   note_runtime_thread();
@@ -22,7 +23,8 @@ void Reclaimer::run() {
 void Reclaimer::reclaim_until_stop() {
   // Doubles while nothing can be taken (everything pinned, device gone), so that a hopeless case costs no CPU.
   long pause_ns = 1'000'000;
-  while (!core_.budget.should_stop()) {
+  std::int64_t least_free = core_.budget.free();
+  for (; !core_.budget.should_stop(); least_free = std::min(least_free, core_.budget.free())) {
     if (core_.budget.falls_behind()) call_helper();
     // Small batches while the program faults as fast as we reclaim would cost a flush for every few pages.
     if (reclaim(evictor_, core_.budget.pages_until_stop())) {
@@ -33,6 +35,7 @@ void Reclaimer::reclaim_until_stop() {
     nanosleep(&pause, nullptr);
     pause_ns = std::min(pause_ns * 2, 200'000'000L);
   }
+  core_.budget.note_reclaimed(least_free);
 }
 
 bool Reclaimer::reclaim(Evictor& evictor, std::int64_t wanted) {

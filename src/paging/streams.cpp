@@ -1,12 +1,21 @@
 #include "paging/streams.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace hinterland {
 
 Streams::Stream* Streams::find(std::uint32_t page) {
   for (Stream& stream : streams_) {
     if (stream.window == 0) continue;
+    if (stream.stride != 0) {
+      std::int64_t distance = std::int64_t{page} - stream.last;
+      if (distance % stream.stride != 0) continue;
+      std::int64_t steps = distance / stream.stride;
+      std::uint32_t most = stream.window == 1 ? 1 : stream.window + kSlack;
+      if (steps > 0 && steps <= most) return &stream;
+      continue;
+    }
     std::uint32_t ahead = stream.direction > 0 ? page - stream.next : stream.next - page;
     std::uint32_t asked_ahead = stream.asked > stream.next ? stream.asked - stream.next : 0;
     if (ahead <= asked_ahead + kSlack) return &stream;
@@ -19,6 +28,29 @@ Streams::Stream* Streams::find(std::uint32_t page) {
   return nullptr;
 }
 
+// The third lone fault at equal distances, in pages and in faults. The second one's entry becomes the stream, the
+// first one's is free. Nothing is brought yet: by chance three lie so once in a hundred times where faults crowd in a
+// few megabytes.
+bool Streams::begins_steps(std::uint32_t page) {
+  auto lone = [](const Stream& stream) { return stream.window == 1 && stream.stride == 0 && stream.direction > 0; };
+  for (Stream& second : streams_) {
+    std::int64_t stride = std::int64_t{page} - second.last;
+    std::uint64_t between = clock_ + 1 - second.used;
+    if (!lone(second) || between > kMostBetween || std::abs(stride) < kLeastStride || std::abs(stride) > kMostStride)
+      continue;
+    for (Stream& first : streams_) {
+      if (!lone(first) || std::int64_t{second.last} - first.last != stride) continue;
+      if (first.used + between + 1 < second.used || first.used + between > second.used + 1) continue;
+      first = {};
+      second.stride = static_cast<std::int32_t>(stride);
+      second.last = page;
+      second.used = ++clock_;
+      return true;
+    }
+  }
+  return false;
+}
+
 Streams::Stream* Streams::oldest() {
   return &*std::min_element(streams_.begin(), streams_.end(),
                             [](const Stream& a, const Stream& b) { return a.used < b.used; });
@@ -28,19 +60,24 @@ StreamWindow Streams::on_fault(PageIndex page, std::uint32_t window_pages, std::
   if (pages_max_ <= 1) return {{page, 1}, false, {}};
   Stream* stream = find(page.value);
   bool confirmed = stream != nullptr;
+  if (!confirmed && begins_steps(page.value)) return {{page, 1}, false, {}};
+  std::uint32_t unused = 0;
   if (!confirmed) {
     stream = oldest();
-    *stream = {page.value + 1, page.value + 1, 1, 1, 0};
+    unused = forget(*stream);
+    *stream = {.next = page.value + 1, .asked = page.value + 1, .window = 1};
   } else {
-    stream->window = std::min({stream->window * 2, pages_max_, std::max(most, 1u)});
+    note_used(*stream, page.value);
+    grow(*stream, most);
   }
   stream->used = ++clock_;
 
-  if (stream->direction > 0) return upwards(*stream, page, confirmed, window_pages);
-  std::uint32_t count = std::min(stream->window, page.value + 1);
-  PageRun run{{page.value + 1 - count}, count};
-  stream->next = stream->asked = run.first.value - 1;
-  return {run, confirmed, {}};
+  StreamWindow window = stream->stride != 0     ? in_steps(*stream, page, window_pages)
+                        : stream->direction > 0 ? upwards(*stream, page, confirmed, window_pages)
+                                                : downwards(*stream, page, confirmed);
+  stream->last = page.value;
+  window.unused = unused;
+  return window;
 }
 
 StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, std::uint32_t window_pages) {
@@ -49,6 +86,7 @@ StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, st
   if (!was_asked) {
     window.run.count = std::min(stream.window, window_pages - page.value);
     stream.asked = window.run.end().value;
+    stream.pending = window.run.count - 1;
   }
   stream.next = stream.asked;
   if (asks_ahead_ && confirmed && stream.window >= kAheadFrom)
@@ -56,9 +94,69 @@ StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, st
   return window;
 }
 
+StreamWindow Streams::downwards(Stream& stream, PageIndex page, bool confirmed) {
+  std::uint32_t count = std::min(stream.window, page.value + 1);
+  PageRun run{{page.value + 1 - count}, count};
+  stream.next = stream.asked = run.first.value - 1;
+  stream.pending = count - 1;
+  return {run, confirmed, {}};
+}
+
+StreamWindow Streams::in_steps(Stream& stream, PageIndex page, std::uint32_t window_pages) {
+  StreamWindow window{{page, 1}, true, {}};
+  std::int64_t room = stream.stride > 0 ? (std::int64_t{window_pages} - 1 - page.value) / stream.stride
+                                        : std::int64_t{page.value} / -stream.stride;
+  window.stride = stream.stride;
+  window.steps = stream.pending = static_cast<std::uint32_t>(std::min<std::int64_t>(stream.window - 1, room));
+  return window;
+}
+
 void Streams::asked_ahead(PageRun run) {
   for (Stream& stream : streams_)
-    if (stream.window != 0 && stream.direction > 0 && stream.next == run.first.value) stream.asked = run.end().value;
+    if (stream.window != 0 && stream.stride == 0 && stream.direction > 0 && stream.next == run.first.value) {
+      stream.asked = run.end().value;
+      stream.pending += run.count;
+    }
+}
+
+void Streams::brought_only(PageIndex page, std::uint32_t pages) {
+  for (Stream& stream : streams_)
+    if (stream.window != 0 && stream.last == page.value) stream.pending = std::min(stream.pending, pages);
+}
+
+// Doubles the window, if streams are worth it.
+void Streams::grow(Stream& stream, std::uint32_t most) {
+  std::uint32_t longest = std::min(pages_max_, std::max(most, 1u));
+  if (stream.stride != 0) longest = std::min(longest, kMostSteps);
+  bool held_back = usual_ < pages_max_ && stream.window >= usual_ && ++stream.held < kHeldBack;
+  if (!held_back) {
+    stream.window *= 2;
+    stream.held = 0;
+  }
+  stream.window = std::min(stream.window, longest);
+}
+
+// The stream has come to this page: what was brought before it is taken for used.
+void Streams::note_used(Stream& stream, std::uint32_t page) {
+  bool by_markers = stream.stride == 0 && stream.direction > 0;
+  std::uint32_t left = by_markers && stream.asked > page + 1 ? std::min(stream.pending, stream.asked - page - 1) : 0;
+  used_ += stream.pending - left;
+  stream.pending = left;
+  learn();
+}
+
+std::uint32_t Streams::forget(Stream& stream) {
+  std::uint32_t unused = stream.window == 0 ? 0 : stream.pending;
+  unused_ += unused;
+  learn();
+  return unused;
+}
+
+void Streams::learn() {
+  if (used_ + unused_ < kLearnFrom) return;
+  if (unused_ > used_) usual_ = std::max(usual_ / 2, 2u);
+  if (unused_ < used_ / 4) usual_ = std::min(usual_ * 2, pages_max_);
+  used_ = unused_ = 0;
 }
 
 }  // namespace hinterland

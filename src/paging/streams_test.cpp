@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <set>
+#include <vector>
 
 #include "far/test_support.hpp"
 
@@ -129,6 +132,122 @@ TEST(StreamsTest, RunsStayInsideTheWindow) {
   EXPECT_EQ(down.on_fault({5}, kWindowPages).run, (PageRun{{4}, 2}));
   EXPECT_EQ(down.on_fault({3}, kWindowPages).run, (PageRun{{0}, 4}));
   EXPECT_EQ(down.on_fault({0}, kWindowPages).run.first.value, 0u);
+}
+
+// The pages that a program going from `first` in steps finds not there, with what is brought for it.
+std::vector<std::uint32_t> faults_in_steps(Streams& streams, std::uint32_t first, std::int32_t stride,
+                                           std::uint32_t count) {
+  std::vector<std::uint32_t> faults;
+  std::set<std::uint32_t> there;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto page = static_cast<std::uint32_t>(first + std::int64_t{stride} * i);
+    if (there.contains(page)) continue;
+    faults.push_back(page);
+    StreamWindow window = streams.on_fault({page}, kWindowPages);
+    EXPECT_LE(window.steps, 15u);
+    for (std::uint32_t at = window.run.first.value; at < window.run.end().value; ++at) there.insert(at);
+    for (std::uint32_t step = 1; step <= window.steps; ++step)
+      there.insert(static_cast<std::uint32_t>(page + std::int64_t{window.stride} * step));
+  }
+  return faults;
+}
+
+TEST(StreamsTest, StepsOverPagesAreSeenInBothDirections) {
+  for (std::int32_t stride : {4, 8, 100, 1024, -4, -17, -1024}) {
+    Streams streams(64, false);
+    std::uint32_t first = stride > 0 ? 5 : kWindowPages - 5;
+    // Three alone, the fourth brings one more, then 4, 8 and 16 at a time.
+    EXPECT_EQ(faults_in_steps(streams, first, stride, 200).size(), 3u + 1 + 1 + 1 + 12) << stride;
+  }
+}
+
+TEST(StreamsTest, StepsThatAreShortOrVeryLongAreNot) {
+  Streams near(64, false), far(64, false);
+  EXPECT_LT(faults_in_steps(near, 100, 2, 200).size(), 20u);  // a stream without steps: every page comes
+  EXPECT_EQ(faults_in_steps(far, 100, 1025, 200).size(), 200u);
+}
+
+TEST(StreamsTest, StreamsInStepsInterleaveWithOthers) {
+  Streams streams(64, false);
+  std::set<std::uint32_t> there;
+  std::uint32_t faults = 0;
+  auto touch = [&](std::uint32_t page) {
+    if (there.contains(page)) return;
+    ++faults;
+    StreamWindow window = streams.on_fault({page}, kWindowPages);
+    for (std::uint32_t at = window.run.first.value; at < window.run.end().value; ++at) there.insert(at);
+    for (std::uint32_t step = 1; step <= window.steps; ++step)
+      there.insert(static_cast<std::uint32_t>(page + std::int64_t{window.stride} * step));
+  };
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    touch(1000 + 16 * i);
+    touch(300'000 - 40 * i);
+    touch(500'000 + i);
+  }
+  EXPECT_LT(faults, 3 * 256u / 8);
+}
+
+TEST(StreamsTest, StepsStayInsideTheWindowAndTheBudget) {
+  Streams up(64, false), down(64, false), small(64, false);
+  for (std::uint32_t page = 100; page < 900; page += 100) {
+    StreamWindow window = up.on_fault({page}, 1000);
+    EXPECT_LT(page + window.steps * 100, 1000u);
+    EXPECT_LE(down.on_fault({999 - page}, 1000).steps, (999 - page) / 100);
+    EXPECT_LE(small.on_fault({page}, 1000, 3).steps, 2u);
+    EXPECT_EQ(small.on_fault({5000 + page}, 10'000, 1).steps, 0u);
+  }
+}
+
+// Records of a few pages, at random: what comes behind them is not used.
+TEST(StreamsTest, WindowsGrowLessWhereStreamsEndEarly) {
+  std::uint64_t seed = far::testing::test_seed();
+  SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  Streams streams(64, false);
+  auto brought_in_vain = [&](int records) {
+    std::uint32_t in_vain = 0, said = 0;
+    for (int i = 0; i < records; ++i) {
+      auto first = static_cast<std::uint32_t>(random() % (kWindowPages / 64)) * 64, end = first + 9;
+      for (std::uint32_t at = first; at < end;) {
+        StreamWindow window = streams.on_fault({at}, kWindowPages);
+        at = window.run.end().value;
+        said += window.unused;
+      }
+      for (int other = 0; other < 40; ++other)  // elsewhere, so that the stream is forgotten
+        said += streams.on_fault({static_cast<std::uint32_t>(random() % kWindowPages)}, kWindowPages).unused;
+    }
+    EXPECT_GT(said, in_vain);
+    return said;
+  };
+  std::uint32_t first = brought_in_vain(100), later = (brought_in_vain(300), brought_in_vain(100));
+  EXPECT_GT(first,
+            600u);  // 1, 2, 4 and 8 pages for 9: up to 7 in vain, and one more that the record's end does not tell
+  EXPECT_LT(later, first / 2);
+
+  // A long stream proves itself, and once most of what is brought is used all windows grow as before.
+  std::uint32_t at = 0, longest = 0;
+  for (int i = 0; i < 100; ++i) {
+    StreamWindow window = streams.on_fault({at}, kWindowPages);
+    longest = std::max(longest, window.run.count);
+    at = window.run.end().value;
+  }
+  EXPECT_EQ(longest, 64u);
+  at = kWindowPages / 2;
+  for (std::uint32_t expected : {1u, 2u, 4u, 8u, 16u, 32u, 64u}) {
+    StreamWindow window = streams.on_fault({at}, kWindowPages);
+    EXPECT_EQ(window.run.count, expected);
+    at = window.run.end().value;
+  }
+}
+
+TEST(StreamsTest, WhatWasNotBroughtWasNotInVain) {
+  Streams streams(64, false);
+  std::uint32_t at = 100;
+  for (int i = 0; i < 5; ++i) at = streams.on_fault({at}, kWindowPages).run.end().value;
+  streams.brought_only({115}, 3);
+  std::uint32_t unused = 0;
+  for (std::uint32_t i = 0; i < 40; ++i) unused += streams.on_fault({10'000 + 5000 * i}, kWindowPages).unused;
+  EXPECT_EQ(unused, 3u);
 }
 
 TEST(StreamsTest, ReadAheadCanBeOff) {

@@ -158,6 +158,11 @@ void Replay::bring(const FaultRecord& record, const ReplayHint* hint, std::int64
              .asked = record.page,
              .asked_end = record.page + 1,
              .write = record.write});
+      for (std::uint32_t i = 1; i <= run.steps; ++i) {  // as FaultHandler::read_in_steps()
+        std::uint64_t at = record.page + static_cast<std::uint64_t>(std::int64_t{run.stride} * i);
+        if (is_in(State::far, at))
+          fetch({.first = at, .count = 1, .asked = record.page, .asked_end = record.page + 1});
+      }
   }
 }
 
@@ -173,12 +178,13 @@ void Replay::fetch(const ReplayPager::Fetch& wanted) {
 Replay::Run Replay::run_around(std::uint64_t page, State state) {
   std::uint32_t most = std::min(pager_.run_max(), options_.read_ahead_pages + 1);
   auto index = static_cast<std::uint32_t>(page);
-  PageRun window = streams_.on_fault({index}, kStreamWindow, most).run;
+  StreamWindow proposed = streams_.on_fault({index}, kStreamWindow, most);
+  PageRun window = proposed.run;
   std::uint64_t wanted_first = page - (index - window.first.value), wanted_end = wanted_first + window.count;
   std::uint64_t first = page, end = page + 1;
   while (end < wanted_end && end - first < most && is_in(state, end)) ++end;
   while (first > wanted_first && end - first < most && is_in(state, first - 1)) --first;
-  return {first, static_cast<std::uint32_t>(end - first)};
+  return {first, static_cast<std::uint32_t>(end - first), proposed.stride, proposed.steps};
 }
 
 bool Replay::is_in(State state, std::uint64_t address) {

@@ -91,6 +91,8 @@ class Replay {
   struct Run {
     std::uint64_t first = 0;
     std::uint32_t count = 0;
+    std::int32_t stride = 0;  // of a stream that steps over pages: so many more, each so far from the one before
+    std::uint32_t steps = 0;
   };
   Run run_around(std::uint64_t page, State state);
   bool is_in(State state, std::uint64_t page);

@@ -109,6 +109,16 @@ TEST_F(ReplayTest, ForetellsScansWithReadAhead) {
   }
 }
 
+TEST_F(ReplayTest, ForetellsScansInSteps) {
+  std::vector<FaultRecord> accesses;
+  for (std::uint64_t i = 0; i < 60'000; ++i)
+    accesses.push_back({.time_ns = i, .page = kBase + i % 600 * 10 + i / 600 % 10});
+  record(accesses, 800);
+  ReplayResult run = real(accesses, options(2000, 64)), known = foretold(options(2000, 64));
+  EXPECT_NEAR(ratio(known.faults(), run.faults()), 1, 0.05);
+  EXPECT_LT(known.faults(), accesses.size() / 4);
+}
+
 // Memory that is freed and touched again comes in runs of zeros, and what it held is not written.
 TEST_F(ReplayTest, FreedMemoryIsUntouched) {
   Result<TraceWriter> writer =

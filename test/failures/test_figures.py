@@ -87,6 +87,43 @@ class Tune(FailureTest):
         self.assertEqual(puppet.finish(), 0)
 
 
+HUGE = """import mmap, re
+m = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_HUGEPAGE)
+for at in range(0, len(m), 4096): m[at] = 1
+print(re.search(r"AnonHugePages: +(\\d+)", open("/proc/self/smaps_rollup").read())[1])
+"""
+
+
+class Takeover(FailureTest):
+    def test_huge_pages_until_then(self):
+        python = ["/usr/bin/python3", "-c", HUGE]
+        native = int(subprocess.run(python, capture_output=True, text=True, check=True).stdout)
+        if native < 32 << 10:
+            self.skipTest("the kernel gives no huge pages")
+        # With 76 MiB paging begins at 60, and nothing has to leave: then huge pages stay, too.
+        for local, enough in (("512M", 32 << 10), ("76M", 32 << 10), ("16M", 0)):
+            done = subprocess.run([HINTERLAND, "run", "--local", local, "--far", "mem:", "--", *python], text=True,
+                                  env=self.environment, capture_output=True, timeout=60, check=True)
+            self.assertGreaterEqual(int(done.stdout), enough)
+        self.assertLess(int(done.stdout), 16 << 10, "a budget of 16 MiB was exceeded by huge pages")
+
+    def test_it_says_how_long_it_took(self):
+        puppet = Puppet(self, far="mem:", local="128M", takeover="pressure")
+        puppet.do("fill 1024")
+        self.assertEqual(self.figures(puppet.pid)["takeover_ns"], 0)
+        puppet.do("unmap")
+        puppet.do("fill 51200")  # 200 MiB
+        self.wait_until("paging", lambda: self.figures(puppet.pid)["managed"] == 1)
+        figures = self.figures(puppet.pid)
+        self.assertGreater(figures["takeover_resident_bytes"], 48 * MIB)
+        self.assertLess(figures["takeover_resident_bytes"], 176 * MIB)
+        self.assertGreater(figures["takeover_ns"], 10_000)
+        self.assertLess(figures["takeover_ns"], 500_000_000)  # some 5 ms when nobody else needs the CPUs
+        self.assertEqual(puppet.do("check 0 51200"), "right 51200")
+        self.assertEqual(puppet.finish(), 0)
+
+
 class Live(FailureTest):
     def test_figures_of_a_running_program(self):
         puppet = Puppet(self, far="mem:")

@@ -64,6 +64,10 @@ MUTANTS = [
      "if (fetcher_->is_marker(page)) "
      "read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)).ahead); "
      "return observe(message, FaultKind::waited); }", "break;"),
+    ("I4", "what is read ahead in steps and does not come is given up", "fetcher.cpp",
+     "transfer->unasked = true; ask_for(*transfer); if (!holds_) progress();", "ask_for(*transfer); if (!holds_) progress();"),
+    ("I5", "what is read ahead in steps is not counted", "fault_handler.cpp",
+     "core_.budget.add(1); if (!fetcher_->start_unasked(next)) break;", "if (!fetcher_->start_unasked(next)) break;"),
     ("I1", "a kept copy is taken for the page whatever became of it", "fetcher.cpp",
      "if (!word.fetched()) return false;", ""),
     ("I5", "a page that is kept stays in the budget", "fetcher.cpp",

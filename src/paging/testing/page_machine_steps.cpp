@@ -75,8 +75,9 @@ void PageMachine::step_crowd() {
 void PageMachine::step_stream() {
   bool write_it = random_() % 2 == 0, down = random_() % 4 == 0;
   auto [first, count] =
-      random_run(40, [this](std::uint32_t page) { return accessible(page, PROT_READ | PROT_WRITE); });
-  for (std::uint32_t i = 0; i < count; ++i) {
+      random_run(60, [this](std::uint32_t page) { return accessible(page, PROT_READ | PROT_WRITE); });
+  std::uint32_t step = below(3) == 0 ? 4 + below(3) : 1;
+  for (std::uint32_t i = 0; i < count; i += step) {
     std::uint32_t page = down ? first + count - 1 - i : first + i;
     if (write_it)
       write(page);
