@@ -82,7 +82,7 @@ TEST(HandlerTeamTest, ASecondThreadThatFaultsGetsAHandlerOfItsOwn) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   if (!may_leave_idle_policy()) GTEST_SKIP() << "the handlers may not make way here (CAP_SYS_NICE)";
   if (!real_kernel().features().look_for_faults) GTEST_SKIP() << "this kernel has no RWF_NOWAIT for userfaultfd";
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
+  if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
 #ifdef __SANITIZE_THREAD__
   run_with_real_pager({}, 90, two_threads);  // it does not support threads started in a forked child
 #else
@@ -96,7 +96,7 @@ TEST(HandlerTeamTest, ASpareHandlerServesOverCompressedMemory) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   if (!may_leave_idle_policy()) GTEST_SKIP() << "the handlers may not make way here (CAP_SYS_NICE)";
   if (!real_kernel().features().look_for_faults) GTEST_SKIP() << "this kernel has no RWF_NOWAIT for userfaultfd";
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
+  if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
   RealPagerOptions options;
   options.far_url = "zmem:";
   run_with_real_pager(options, 90, two_threads);
