@@ -46,7 +46,7 @@ std::string go_through(Pager& pager, std::uint64_t seed, std::uint64_t until_ns)
 
 // On a busy machine the two may take turns for long, and fault at the same time only now and then: several rounds.
 std::string two_threads(Pager& pager) {
-  constexpr int kRounds = 30;
+  constexpr int kRounds = 120;
   std::uint64_t before = handlers_called();
   for (int round = 0; round < kRounds; ++round) {
     std::uint64_t until = now_ns() + 500'000'000;
@@ -82,11 +82,11 @@ TEST(HandlerTeamTest, ASecondThreadThatFaultsGetsAHandlerOfItsOwn) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   if (!may_leave_idle_policy()) GTEST_SKIP() << "the handlers may not make way here (CAP_SYS_NICE)";
   if (!real_kernel().features().look_for_faults) GTEST_SKIP() << "this kernel has no RWF_NOWAIT for userfaultfd";
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
+  if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
 #ifdef __SANITIZE_THREAD__
-  run_with_real_pager({}, 90, two_threads);  // it does not support threads started in a forked child
+  run_with_real_pager({}, 270, two_threads);  // it does not support threads started in a forked child
 #else
-  run_with_real_pager({}, 90, two_threads_and_a_child);
+  run_with_real_pager({}, 270, two_threads_and_a_child);
 #endif
 }
 
@@ -96,10 +96,10 @@ TEST(HandlerTeamTest, ASpareHandlerServesOverCompressedMemory) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   if (!may_leave_idle_policy()) GTEST_SKIP() << "the handlers may not make way here (CAP_SYS_NICE)";
   if (!real_kernel().features().look_for_faults) GTEST_SKIP() << "this kernel has no RWF_NOWAIT for userfaultfd";
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
+  if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
   RealPagerOptions options;
   options.far_url = "zmem:";
-  run_with_real_pager(options, 90, two_threads);
+  run_with_real_pager(options, 270, two_threads);
 }
 
 }  // namespace
