@@ -1,4 +1,4 @@
-// Far devices behind one contract: where far memory is (DESIGN.md 6). Every device passes the shared conformance
+// Far devices behind one contract: where far memory is (docs/devices.md). Every device passes the shared conformance
 // suite in conformance_test.hpp.
 //
 // Space is taken in slabs of kSlabPages pages. A page in a slab is written once after it was allocated or

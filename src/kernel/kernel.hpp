@@ -16,7 +16,7 @@
 
 namespace hinterland {
 
-// What this kernel and these privileges allow. DESIGN.md 6, FACTS.md 1.
+// What this kernel and these privileges allow. docs/architecture.md says what for.
 struct KernelFeatures {
   bool kernel_faults = false;     // faults taken inside system calls are delivered, not only those of user code
   bool write_protect = false;     // UFFD write-protect on anonymous memory (5.7)

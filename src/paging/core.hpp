@@ -38,7 +38,7 @@ class SecondChance {
     hits_.store(hits_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
   }
   void note_hit() { hits_.fetch_add(1, std::memory_order_relaxed); }
-  // One in eight: a hit saves a fetch (3 us from RAM, tens from a network), a frame costs about 0.8 us (FACTS.md 2).
+  // One in eight: a hit saves a fetch (3 us from RAM, tens from a network), a frame costs about 0.8 us (the floor).
   bool pays() const {
     if (!adapts) return true;
     return saves_a_fetch && hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;

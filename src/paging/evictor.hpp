@@ -19,7 +19,7 @@ namespace hinterland {
 
 class Evictor {
  public:
-  static constexpr std::uint32_t kBatchMax = 256;  // one flush for this many; more brings no more (FACTS.md 2)
+  static constexpr std::uint32_t kBatchMax = 256;  // one flush for this many; more brings no more (the floor)
 
   static Result<std::unique_ptr<Evictor>> create(Core& core);
 

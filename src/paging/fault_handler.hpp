@@ -3,7 +3,7 @@
 // A thread each; of several handlers (handler_team.hpp) each serves what it happens to read. None waits for one fetch
 // while others can go on: requests to slow devices are in flight while more messages are read. A handler follows the
 // faulting threads to their CPU, because waking it there costs 4 us and waking it on another CPU of a virtual machine
-// 70 (FACTS.md 2). (Eden 3.2 "Unhinted path"; ExtMem 3.2.1 on what the hand-over costs.)
+// 70 (ADR 0002). (Eden 3.2 "Unhinted path"; ExtMem 3.2.1 on what the hand-over costs.)
 #pragma once
 
 #include <atomic>
@@ -52,7 +52,7 @@ class FaultHandler {
   void resume();
 
  private:
-  // At most this long the next fault waits for reclaim: 0.1 ms. More bring nothing (FACTS.md 2).
+  // At most this long the next fault waits for reclaim: 0.1 ms. More bring nothing (ADR 0015).
   static constexpr std::size_t kPagesTakenHere = 32;
 
   // A fault that comes meanwhile waits for so many at most; and then it is looked for.

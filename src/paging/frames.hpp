@@ -1,6 +1,6 @@
 // Frames: physical pages that we hold outside the program's view. A dirty victim is moved into a frame (atomically:
 // no write can be lost, invariant I2), written to the device from there, and stays parked in it for a while: touched
-// again, it comes back without I/O (the second chance of DESIGN.md 5).
+// again, it comes back without I/O (the second chance of ADR 0011).
 //
 //   ring:  ... empty | parked parked dropped parked | leaving leaving | empty ...
 //                     ^ tail: oldest                                   ^ head: next to take

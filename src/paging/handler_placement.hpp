@@ -1,7 +1,7 @@
 // Where the fault handler runs, and how it makes way for the thread that it wakes.
 //
 // A miss is cheapest when the handler and the faulting thread share a CPU and take turns on it: waking a thread on a
-// CPU that sleeps costs ten times as much as the rest (FACTS.md 2). Two things keep them apart, and this prevents
+// CPU that sleeps costs ten times as much as the rest (ADR 0002). Two things keep them apart, and this prevents
 // both. The program's thread moves: then the handler follows it. And the scheduler puts a thread that is woken on an
 // idle CPU when the one that it came from is taken, which it is, by the handler that wakes it. Unless the handler
 // runs under SCHED_IDLE: such a CPU counts as free, and the woken thread runs at once.

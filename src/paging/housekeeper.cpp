@@ -21,11 +21,11 @@ constexpr std::uint64_t kTouchedPerNanosecond = 8;  // bytes
 
 }  // namespace
 
-// Paging begins before the budget is used up by as much as the program could touch while nobody looks.
+// Paging begins before the budget is used up by as much as the program could touch while nobody looks. Of small
+// budgets no more than a quarter is given up for that: what fits with room to spare must not be paged.
 std::uint64_t Pager::Impl::takeover_mark() const {
   std::uint64_t budget = budget_bytes.load();
-  std::uint64_t margin = std::clamp<std::uint64_t>(budget / 8, 16 * kMiB, 256 * kMiB);
-  return budget > 2 * margin ? budget - margin : budget / 2;
+  return budget - std::min(std::clamp<std::uint64_t>(budget / 8, 16 * kMiB, 256 * kMiB), budget / 4);
 }
 
 void Pager::Impl::housekeeper() {

@@ -1,4 +1,4 @@
-// A page's whole life in one 64-bit atomic word, and the only place where it changes (DESIGN.md 4).
+// A page's whole life in one 64-bit atomic word, and the only place where it changes (docs/architecture.md).
 //
 //   Untouched --first touch--> Resident --victim--> Leaving --written--> Parked --frame reused--> Far
 //       ^                        ^  ^                  |                   |                       |

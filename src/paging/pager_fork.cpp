@@ -1,6 +1,6 @@
 // fork without exec. The child gets the resident pages from the kernel (copy on write) and shares the far pages,
 // which are never overwritten in place and are counted; it needs a fault descriptor, registrations, channels and
-// threads of its own before any far page is touched. (Earlier systems' children read zeros: FACTS.md 4.)
+// threads of its own before any far page is touched. (Earlier systems' children read zeros.)
 #include <alloca.h>
 #include <sys/syscall.h>
 #include <unistd.h>

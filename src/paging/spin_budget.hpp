@@ -11,7 +11,7 @@ namespace hinterland {
 
 class SpinBudget {
  public:
-  static constexpr std::uint64_t kSpinNs = 30'000;  // a sleep and wake-up costs more than this (FACTS.md 2)
+  static constexpr std::uint64_t kSpinNs = 30'000;  // a sleep and wake-up costs more than this (ADR 0002)
 
   // A question went out; or an answer came, and others are still to come.
   void start(std::uint64_t now_ns) {

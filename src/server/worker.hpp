@@ -37,7 +37,7 @@ class Worker {
     bool watching_writable = false;
     bool closed = false;
   };
-  static constexpr std::uint64_t kSpinNs = 50'000;  // less than a sleep and wake-up costs (FACTS.md 2)
+  static constexpr std::uint64_t kSpinNs = 50'000;  // less than a sleep and wake-up costs (ADR 0002)
   static constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
 
   int timeout_ms(std::uint64_t now) const;

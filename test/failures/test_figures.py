@@ -108,6 +108,16 @@ class Takeover(FailureTest):
             self.assertGreaterEqual(int(done.stdout), enough)
         self.assertLess(int(done.stdout), 16 << 10, "a budget of 16 MiB was exceeded by huge pages")
 
+    def test_what_fits_a_small_budget_is_not_paged(self):
+        puppet = Puppet(self, far="mem:", local="40M", takeover="pressure")
+        puppet.do("fill 6144")  # 24 MiB of 40
+        time.sleep(1.2)  # the housekeeper looks at least once a second when there is that much
+        self.assertEqual(self.figures(puppet.pid)["managed"], 0)
+        puppet.do("unmap")
+        puppet.do("fill 9216")
+        self.wait_until("paging", lambda: self.figures(puppet.pid)["managed"] == 1)
+        self.assertEqual(puppet.finish(), 0)
+
     def test_it_says_how_long_it_took(self):
         puppet = Puppet(self, far="mem:", local="128M", takeover="pressure")
         puppet.do("fill 1024")

@@ -22,6 +22,7 @@ LINES_NOTED = 400  # past this it is listed, so that somebody thinks about it
 
 # Not the words themselves, so that this file passes its own check.
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b")
+DOCUMENT = re.compile(r"[\w./-]*[\w-]+\.md\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 PRINTS = re.compile(r"(?:\bstd::(?:cout|cerr|clog|print|println)\b|\bfmt::print\b"
                     r"|(?<![\w.>])(?:v?f?printf|v?dprintf|f?puts|putchar|perror)\s*\()")
@@ -109,6 +110,8 @@ class Checker:
                 self.find(path, 1, "open the header with a comment that says what it is for")
             elif not self.header_of(path).is_file():  # else the header of the unit says so
                 self.notes.append(f"{path}: does not open with a comment that says what it is for")
+        if path.startswith(("src/", "include/")) and not is_test(path):
+            self.check_documents(path, lines)
         library = path.startswith("src/") and not path.startswith("src/cli/") and not is_test(path)
         for number, line in enumerate(code_only(text).splitlines(), 1):
             include = INCLUDE.match(line)
@@ -118,6 +121,13 @@ class Checker:
             if printing:
                 self.find(path, number, f"{printing.group().rstrip('( ')} in library code; "
                                         "return an Error, or use base/log.hpp for the rare warning")
+
+    def check_documents(self, path, lines):
+        """What a comment refers a reader to is there."""
+        for number, line in enumerate(lines, 1):
+            for name in DOCUMENT.findall(line.partition("//")[2]):
+                if "http" not in line and not (self.root / name).is_file():
+                    self.find(path, number, f"there is no {name} (paths are from the root of the repository)")
 
     def header_of(self, path):
         unit = re.sub(r"_(test|fuzz|benchmark)$", "", pathlib.Path(path).stem)

@@ -45,6 +45,11 @@ class LayeringTest(unittest.TestCase):
         self.assertEqual(checker.findings, [])
         self.assertEqual(checker.notes, [])
 
+    def test_a_comment_that_names_no_document(self):
+        self.assert_one_finding({"src/base/far.hpp": "// As in OTHER.md 2.\n#pragma once\n"}, "src/base/far.hpp:1", "no OTHER.md")
+        self.assertEqual(self.check({"src/base/far.hpp": "// As in docs/there.md.\n#pragma once\n",
+                                     "docs/there.md": "# There\n"}).findings, [])
+
     def test_include_of_a_higher_room(self):
         self.assert_one_finding({"src/base/up.cpp": '// Up.\n#include "far/device.hpp"\n'}, "src/base/up.cpp:2",
                                 "far is a higher room")

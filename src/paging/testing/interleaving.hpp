@@ -1,6 +1,6 @@
 // Several movers at work on the same few pages, one schedule at a time: the page machine with a scheduler under it.
-// After every step the invariants of DESIGN.md 4 are looked at as far as they must hold in the midst of things; when
-// all movers are done, all of them.
+// After every step the invariants of docs/architecture.md are looked at as far as they must hold in the midst of
+// things; when all movers are done, all of them.
 #pragma once
 
 #include <array>

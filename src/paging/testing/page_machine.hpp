@@ -1,5 +1,5 @@
 // The page machine without threads and without Linux: the pager's parts over FakeKernel, driven step by step by a
-// seeded program that keeps a shadow of every byte; and its invariants (DESIGN.md 4) as equations.
+// seeded program that keeps a shadow of every byte; and its invariants (docs/architecture.md) as equations.
 #pragma once
 
 #include <array>
