@@ -227,7 +227,8 @@ class Steps(Folder):
 
     def test_what_is_refused(self):
         for words, message in ((("--only", "figure3"), "there is no 'figure3'"), (("--size", "1M"), "less than 32M"),
-                               (("--repeat", "0"), "from 1 on")):
+                               (("--repeat", "0"), "from 1 on"),
+                               (("--draw", "--docs", "--out", os.path.join(self.folder, "x")), "nothing was measured in")):
             done = subprocess.run([os.path.join(BENCH, "eden", "run"), *words], capture_output=True, text=True, timeout=60,
                                   check=False)
             self.assertEqual(done.returncode, 2, words)
