@@ -6,6 +6,7 @@ DESTDIR ?=
 JOBS    ?= $(shell nproc)
 CTEST_FLAGS ?=
 BENCH_FLAGS ?=
+EDEN_FLAGS ?=
 FUZZ_FLAGS ?=
 FUZZ_SECONDS ?= 60
 SOAK_FLAGS ?=
@@ -20,7 +21,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all test soak demo bench bench-quick bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
+.PHONY: all test soak demo bench bench-quick bench-hints bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
 all:  ## build everything; the command is build/bin/hinterland
 	$(packages) build
@@ -39,8 +40,11 @@ demo: all  ## a database larger than its local memory, natively and on far memor
 	$(packages) demo
 	@demo/run
 
-bench: bench-build  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of bench/run)
-	@bench/run $(BENCH_FLAGS)
+bench: bench-build  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of bench/run, which is then all)
+	@bench/run $(BENCH_FLAGS)$(if $(BENCH_FLAGS),,; status=$$?; bench/eden/run $(EDEN_FLAGS) && exit $$status)
+
+bench-hints: bench-build  ## hints, fibers and their applications: Eden's figures (EDEN_FLAGS: options of bench/eden/run)
+	@bench/eden/run $(EDEN_FLAGS)
 
 bench-quick: bench-build  ## the same benchmarks, shorter and coarser
 	@bench/run --quick $(BENCH_FLAGS)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCH = os.path.dirname(HERE)
@@ -102,29 +103,39 @@ class Drawing(Folder):
         self.assertEqual(len(said), len(figures.FIGURES))
         self.assertIn("Nothing was measured yet", pages.markdown(self.folder, {}))
 
-    def test_the_page_is_written_between_its_marks(self):
+    def page(self, name):
+        with open(os.path.join(self.folder, "docs", name + ".md"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_pages_are_written_between_their_marks(self):
         self.fill()
         docs = os.path.join(self.folder, "docs")
         os.makedirs(os.path.join(docs, "images"))
-        self.write("docs/eden.md", f"before\n{pages.BEGIN}\nold\n{pages.END}\nafter\n")
+        for page in ("eden", "performance"):
+            self.write(f"docs/{page}.md", f"before\n{pages.BEGIN}\nold\n{pages.END}\nafter\n")
         made = pages.make(self.folder, ["figure11"], self.fail)
         for _ in range(2):
             pages.write_docs(self.folder, made, docs)
-            with open(os.path.join(docs, "eden.md"), encoding="utf-8") as file:
-                text = file.read()
-            self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text)
-            self.assertEqual(text.count("### Targets"), 1)
+            plots_page, targets_page = map(self.page, ("eden", "performance"))
+            for text in plots_page, targets_page:
+                self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text)
+                self.assertIn("commit abc", text)
+            self.assertEqual((plots_page.count("eden-figure11.png"), plots_page.count("at most 1.03")), (1, 0))
+            self.assertIn("| dataframe, hinted, 100 % local: time against native | at most 1.03 | 1 | yes |", targets_page)
         self.assertTrue(os.path.exists(os.path.join(docs, "images", "eden-figure11.png")))
-        self.write("docs/eden.md", "no marks")
+        self.write("docs/performance.md", "no marks")
+        before = self.page("eden")
         with self.assertRaises(OSError):
             pages.write_docs(self.folder, made, docs)
+        self.assertEqual((self.page("eden"), self.page("performance")), (before, "no marks"))
 
-    def test_the_page_has_its_marks(self):
-        with open(os.path.join(ROOT, "docs", "eden.md"), encoding="utf-8") as file:
-            text = file.read()
-        self.assertLess(text.index(pages.BEGIN), text.index(pages.END))
-        for name in figures.FIGURES:
-            self.assertIn(name, text)
+    def test_the_pages_have_their_marks(self):
+        for page in ("eden", "performance"):
+            with open(os.path.join(ROOT, "docs", page + ".md"), encoding="utf-8") as file:
+                text = file.read()
+            self.assertLess(text.index(pages.BEGIN), text.index(pages.END))
+            for name in figures.FIGURES if page == "eden" else ("| hint on a resident page, ns, of nothing |",):
+                self.assertIn(name, text)
 
 
 class Targets(Folder):
@@ -208,9 +219,16 @@ class Steps(Folder):
         loader.exec_module(module)
         return module
 
+    def test_results_lie_by_commit_unless_said_otherwise(self):
+        module = self.runner()
+        for words, folder in (((), os.path.join("/b", "bench", "eden", module.machine.commit(ROOT))), (("--out", "x"), "x")):
+            with unittest.mock.patch("sys.argv", ["run", "--build", "/b", *words]):
+                self.assertEqual(module.arguments().out, folder)
+
     def test_what_is_refused(self):
         for words, message in ((("--only", "figure3"), "there is no 'figure3'"), (("--size", "1M"), "less than 32M"),
-                               (("--repeat", "0"), "from 1 on"), ((), "--out says where")):
+                               (("--repeat", "0"), "from 1 on"),
+                               (("--draw", "--docs", "--out", os.path.join(self.folder, "x")), "nothing was measured in")):
             done = subprocess.run([os.path.join(BENCH, "eden", "run"), *words], capture_output=True, text=True, timeout=60,
                                   check=False)
             self.assertEqual(done.returncode, 2, words)

@@ -5,6 +5,7 @@
 #include <cstdarg>
 
 #include "preload/allocation_watch.hpp"
+#include "preload/held_for_call.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -80,6 +81,7 @@ HL_INTERPOSED int posix_madvise(void* address, std::size_t length, int advice) n
                             : raw::madvise(number(address), length, advice));
 }
 HL_INTERPOSED int mincore(void* address, std::size_t length, unsigned char* vector) noexcept {
+  HeldForCall held(vector, length / kPageSize + 1);
   return as_status(serves_program() ? mappings::core(number(address), length, vector)
                                     : raw::mincore(number(address), length, vector));
 }

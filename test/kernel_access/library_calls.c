@@ -1,16 +1,26 @@
 // What libc does for the program, with far memory at both ends: stdio, paths, processes, threads that wait, signals.
 #include "common.h"
 
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <utime.h>
 
 extern char** environ;
 
@@ -162,6 +172,115 @@ static void sockets(void) {
   close(pair[1]);
 }
 
+// Events, timers, names: what servers set up and wait on beside their sockets.
+static void objects(void) {
+  eventfd_t* value = big_mmap(4096);
+  int event = eventfd(3, EFD_CLOEXEC);
+  push_out();
+  int error = eventfd_read(event, value);
+  printf("eventfd_read %d %d", error, (int)*value);
+  sigset_t* set = big_mmap(4096);
+  sigemptyset(set);
+  sigaddset(set, SIGUSR2);
+  push_out();
+  int signals = signalfd(-1, set, SFD_CLOEXEC);
+  printf(", signalfd %d", signals >= 0);
+  struct itimerspec* times = big_mmap(8192);
+  struct itimerspec* left = (struct itimerspec*)((char*)times + 4096);
+  timer_t timer;
+  CHECK(timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_NONE}, &timer) == 0);
+  times->it_value.tv_sec = 1000;
+  push_out();
+  error = timer_settime(timer, 0, times, left);
+  push_out();
+  printf(", timer %d %d", error, timer_gettime(timer, left));
+  printf(", left %d", left->it_value.tv_sec >= 900);
+  char* name = far_text("far-name");
+  char* back = big_mmap(4096);
+  push_out();
+  int named = prctl(PR_SET_NAME, name);
+  push_out();
+  int asked = prctl(PR_GET_NAME, back);
+  printf(", prctl %d %d %s", named, asked, back);
+  push_out();
+  error = pthread_getname_np(pthread_self(), back, 32);
+  printf(", pthread_getname_np %d %s", error, back);
+  push_out();
+  int memory = memfd_create(name, MFD_CLOEXEC);
+  printf(", memfd_create %d\n", memory >= 0);
+  timer_delete(timer);
+  close(memory);
+  close(signals);
+  close(event);
+}
+
+static void attributes(void) {
+  char* path = far_text("library-calls-attributes");
+  close(open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  struct utimbuf* times = big_mmap(4096);
+  times->modtime = 77;
+  push_out();
+  int error = utime(path, times);
+  char *name = far_text("user.far"), *value = far_text("value"), *back = big_mmap(4096);
+  push_out();
+  int put = setxattr(path, name, value, 6, 0);
+  int refused = put != 0 && errno == ENOTSUP;  // by the file system
+  push_out();
+  ssize_t got = getxattr(path, name, back, 64);
+  printf("utime %d, attribute %d", error, refused || (put == 0 && got == 6 && strcmp(back, "value") == 0));
+  push_out();
+  printf(", names %d", (int)listxattr(path, back, 4096) >= (refused ? -1 : 9));
+  struct sched_param* how = big_mmap(4096);
+  how->sched_priority = 5;
+  push_out();
+  error = sched_getparam(0, how);
+  printf(", sched_getparam %d %d", error, how->sched_priority);
+  unsigned char* there = big_mmap(8192);
+  push_out();
+  printf(", mincore %d\n", mincore(there, 4096, there + 4096));
+  unlink(path);
+}
+
+// A message is gone when the call that takes it fails: it must not.
+static void queues(void) {
+  int queue = msgget(IPC_PRIVATE, 0600);
+  CHECK(queue >= 0);
+  struct {
+    long type;
+    char text[2000];
+  }* message = big_mmap(8192);
+  size_t right = 0;
+  for (int i = 0; i < 20; ++i) {
+    message->type = 1;
+    memset(message->text, i, sizeof message->text);
+    push_out();
+    int sent = msgsnd(queue, message, sizeof message->text, 0);
+    memset(message->text, -1, sizeof message->text);
+    push_out();
+    ssize_t got = msgrcv(queue, message, sizeof message->text, 1, IPC_NOWAIT);
+    right += sent == 0 && got == sizeof message->text && message->text[1999] == i;
+  }
+  msgctl(queue, IPC_RMID, NULL);
+  char name[64];
+  snprintf(name, sizeof name, "/library-calls-%d", (int)getpid());
+  struct mq_attr* shape = big_mmap(8192);
+  *shape = (struct mq_attr){.mq_maxmsg = 2, .mq_msgsize = 512};
+  unsigned* priority = (unsigned*)((char*)shape + 4096);
+  char* far_name = far_text(name);
+  char *bytes = big_mmap(4096), *back = big_mmap(4096);
+  memset(bytes, 9, 512);
+  push_out();
+  mqd_t posix = mq_open(far_name, O_CREAT | O_RDWR | O_CLOEXEC, 0600, shape);
+  push_out();
+  int sent = mq_send(posix, bytes, 512, 4);
+  push_out();
+  ssize_t got = mq_receive(posix, back, 512, priority);
+  printf("messages %zu, mq %d %d %d %u\n", right, posix >= 0, sent == 0, got == 512 && memcmp(bytes, back, 512) == 0,
+         *priority);
+  mq_close(posix);
+  mq_unlink(name);
+}
+
 struct Shared {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
@@ -277,6 +396,9 @@ int main(void) {
   paths();
   processes();
   sockets();
+  objects();
+  attributes();
+  queues();
   waiting();
   signals();
   return 0;

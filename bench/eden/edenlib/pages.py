@@ -1,4 +1,5 @@
-"""What bench/eden/run has measured, as markdown: for its folder, and for docs/eden.md between two marks."""
+"""What bench/eden/run has measured, as markdown: for its folder, and between two marks each for docs/eden.md (plots and
+tables) and docs/performance.md (targets)."""
 
 import json
 import os
@@ -39,7 +40,7 @@ def make(folder, names, say):
     return made
 
 
-def markdown(folder, made, images=""):
+def plots_and_tables(folder, made, images=""):
     """images: where the plots are, from the page."""
     lines = [heading(folder), ""]
     for name, result in made.items():
@@ -47,21 +48,38 @@ def markdown(folder, made, images=""):
         shows = figures.FIGURES[name].shows
         lines += [f"### {title}: {shows}", ""]
         lines += [f"![{title}: {shows}]({images}{result})", ""] if isinstance(result, str) else [*result, ""]
-    return "\n".join([*lines, "### Targets", "", targets.markdown(rows(folder))]) + "\n"
+    return "\n".join(lines)
 
 
-def write_docs(folder, made, docs):
-    """Copies the plots to docs/images and puts the markdown between the marks of docs/eden.md. Its path."""
-    path = os.path.join(docs, "eden.md")
+def targets_table(folder):
+    return targets.markdown(rows(folder)) + "\n"
+
+
+def markdown(folder, made, images=""):
+    """All of it."""
+    return f"{plots_and_tables(folder, made, images)}\n### Targets\n\n{targets_table(folder)}"
+
+
+def _between_marks(path, text):
+    """The page with `text` between its marks."""
     with open(path, encoding="utf-8") as file:
-        text = file.read()
-    before, begin, rest = text.partition(BEGIN)
+        before, begin, rest = file.read().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise OSError(f"{path} has no place for it: the lines {BEGIN} and {END} are missing")
+    return f"{before}{BEGIN}\n\n{text}\n{END}{after}"
+
+
+def write_docs(folder, made, docs):
+    """Copies the plots to docs/images and puts the markdown between the marks of both pages, or of neither. The page of
+    plots."""
+    eden, performance = os.path.join(docs, "eden.md"), os.path.join(docs, "performance.md")
+    pages = {eden: _between_marks(eden, plots_and_tables(folder, made, "images/")),
+             performance: _between_marks(performance, f"{heading(folder)}\n\n{targets_table(folder)}")}
     for result in made.values():
         if isinstance(result, str):
             shutil.copy(os.path.join(folder, result), os.path.join(docs, "images", result))
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n\n{markdown(folder, made, 'images/')}\n{END}{after}")
-    return path
+    for path, text in pages.items():
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return eden

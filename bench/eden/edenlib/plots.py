@@ -261,6 +261,22 @@ def figure11(pyplot, folder, apps):
     return _save(pyplot, figure, folder, "eden-figure11")
 
 
+def applications(pyplot, folder, apps, names):
+    """What Eden does not measure, as it draws what it does."""
+    names = [name for name in names if apps.seconds(name, "native")]
+    if not names:
+        raise Nothing("no application beside Eden's was measured")
+    rows = -(-len(names) // 3)
+    figure, grid = pyplot.subplots(rows, 3, figsize=(12, 3.4 * rows), squeeze=False)
+    for position, axes in enumerate(grid.flat):
+        if position >= len(names):
+            axes.set_axis_off()
+            continue
+        _against_native(apps, axes, names[position], _inverse)
+        _finish(axes, names[position], LOCAL, "speed of the native run", legend=position == 0)
+    return _save(pyplot, figure, folder, "eden-applications")
+
+
 # --- fibers ---------------------------------------------------------------------------------------------------------
 def fibers(pyplot, folder, document):
     figure, axes = pyplot.subplots(figsize=(6.4, 3.6))

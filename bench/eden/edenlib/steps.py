@@ -77,7 +77,7 @@ def _there(names, options):
 
 
 def _others(options):
-    return _apps(",".join(_there(OTHERS, options)), more=("--local", "25"))(options)
+    return _apps(",".join(_there(OTHERS, options)))(options)
 
 
 def _places(options):
@@ -114,8 +114,8 @@ STEPS = {step.name: step for step in (
     Step("webservice", _apps("webservice,webservice-flat,webservice-1600"), 200),
     Step("kv", _apps("kv,kv-blocking"), 100),
     Step("psort", _apps("psort"), 70),
-    Step("pagerank", _apps("pagerank", more=("--local", "50,100")), 30),
-    Step("others", _others, 90),
+    Step("pagerank", _apps("pagerank"), 80),
+    Step("others", _others, 300),
     Step("overheads", _overheads, 240),
     # Its plot comes last; without it, --again does what is missing.
     Step("places", _places, 300, "places/figure2.png"),
