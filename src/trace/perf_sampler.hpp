@@ -1,10 +1,10 @@
 // Stacks of page faults, sampled by the kernel: one event and one buffer a CPU, for a process and all it starts.
 //
 // The kernel copies the registers and the top of the user's stack at the end of a fault (the page is there, the
-// thread about to go on). Either each fault is sampled, or one in 13 and one in 17,
-// by two events: a program whose faults come in cycles is not always caught at the same place. (The kernel's own
-// adaptation to a rate would be spoiled by the program's many faults on local memory, and leave hardly a sample to a
-// program that then pages slowly.)
+// thread about to go on), or at its beginning where threads serve their own. Either each fault is sampled, or one in
+// 13 and one in 17, by two events: a program whose faults come in cycles is not always caught at the same place. (The
+// kernel's own adaptation to a rate would be spoiled by the program's many faults on local memory, and leave hardly a
+// sample to a program that then pages slowly.)
 #pragma once
 
 #include <linux/perf_event.h>
@@ -47,6 +47,7 @@ class PerfSampler {
     bool every_fault = false;
     std::uint32_t stack_bytes = 16 * 1024;  // of each sample; a multiple of 8 below 64 KiB
     bool running = false;                   // the process runs already
+    bool by_signal = false;                 // faults on far memory end in a signal, and not with the page there
   };
   // Follows `process`, which must not have called exec yet: sampling begins there. Or, if it runs already, each of
   // its threads, from now on. EACCES or EPERM when the kernel does not let this user sample; ESRCH when it has ended.
@@ -75,7 +76,7 @@ class PerfSampler {
   PerfSampler() = default;
   Status open_cpu(pid_t thread, int cpu, const Options& options);
   Status add_buffer(int cpu, int file);
-  Status open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer, bool every_fault);
+  Status open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer, const Options& options);
   void drain_one(const Buffer& buffer, std::vector<PerfRecord>& out);
   double weight_at(std::uint64_t time_ns) const;
 
