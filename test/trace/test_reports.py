@@ -2,11 +2,14 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
+import struct
+import subprocess
 import unittest
 
-from support import PAGES, SUBJECT, TraceTest, marked_lines
+from support import HINTERLAND, PAGES, SUBJECT, TraceTest, marked_lines
 
 
 class Reports(TraceTest):
@@ -168,6 +171,70 @@ class Pages(TraceTest):
         self.assertTrue(result["painted"])
 
 
+    def colours(self):
+        """Of the kinds of faults, as the page has them: (red, green, blue) each."""
+        text = re.search(r"const COLOURS = \[([^\]]*)\]", self.page).group(1)
+        return [tuple(bytes.fromhex(colour)) for colour in re.findall(r"#(\w{6})", text)]
+
+    def test_colours_for_every_eye(self):
+        """First touches, reads, writes and protection faults differ for those who lack one kind of cone, too (Machado,
+        Oliveira and Fernandes, "A physiologically-based model for simulation of color vision deficiency", 2009)."""
+        full = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        no_red = ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998))
+        no_green = ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))
+        no_blue = ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900))
+        for eye in (full, no_red, no_green, no_blue):
+            seen = [lab([min(max(sum(a * b for a, b in zip(row, linear(colour))), 0), 1) for row in eye])
+                    for colour in self.colours()[:4]]
+            for i, one in enumerate(seen):
+                for other in seen[:i]:
+                    distance = sum((a - b) ** 2 for a, b in zip(one, other)) ** 0.5
+                    self.assertGreater(distance, 12, (eye, i, seen))  # 2.3 is what is just told apart
+
+    def test_screenshot(self):
+        """The kinds that the program has are there to be seen, in the flame graph and in the picture of addresses."""
+        seen = self.screenshot(self.page)
+        for colour in self.colours()[:3]:  # first touch, read, write
+            self.assertGreater(seen.get(colour, 0), 100, colour)
+
+    def test_a_hundred_thousand_stacks(self):
+        """Drawn, searched and zoomed by a click; and seen."""
+        maker = os.path.join(os.path.dirname(os.path.dirname(HINTERLAND)), "bench", "large_trace")
+        if not os.access(maker, os.X_OK):
+            self.skipTest("bench/large_trace is not built")
+        subprocess.run([maker, self.path("large.trace"), "100000", "100000"], check=True)
+        done = self.call("report", "large.trace", "--html", "large.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = pathlib.Path(self.path("large.html")).read_text(encoding="utf-8")
+        result = self.driven(page, """
+          const result = {errors: window.errors, nodes: nodes.length, drawn: drawn.length};
+          const box = canvas.getBoundingClientRect(), one = drawn.find(d => d[3].depth === 3 && d[2] > 20);
+          canvas.dispatchEvent(new MouseEvent('click', {clientX: box.left + one[0] + one[2] / 2,
+            clientY: box.top + one[1] + 5, bubbles: true}));
+          result.zoomed = zoom === one[3];
+          search('TraceWriter');
+          result.found = document.getElementById('found').textContent;
+          document.body.dataset.result = JSON.stringify(result);""")
+        self.assertGreater(result["nodes"], 100000)
+        self.assertGreater(result["drawn"], 100)
+        self.assertTrue(result["zoomed"])
+        self.assertRegex(result["found"], r"^[1-9][\d.]* % of all faults$")
+        self.page = page
+        self.assertGreater(self.screenshot(page).get(self.colours()[1], 0), 1000)  # reads
+
+
+def linear(colour):
+    return [(c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in (value / 255 for value in colour)]
+
+
+def lab(colour):
+    """CIELAB of a linear colour."""
+    rows = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    x, y, z = (sum(a * b for a, b in zip(row, colour)) / white for row, white in zip(rows, (0.9505, 1, 1.089)))
+    x, y, z = (value ** (1 / 3) if value > 0.008856 else 7.787 * value + 16 / 116 for value in (x, y, z))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
 class Replays(TraceTest):
     def test_predicts_real_runs(self):
         """Recorded with a quarter local, the faults at other budgets and policies are foretold within 10 %."""
@@ -235,10 +302,43 @@ class OtherBuilds(TraceTest):
         self.assertIn("is not the file that ran", done.stderr)
         self.assertNotIn("read_pages", done.stdout)
 
+    def test_on_another_machine(self):
+        """Without the program: lines out of its debug file, or out of the program, in a folder that is named."""
+        copy = self.path("program")
+        shutil.copy(SUBJECT, copy)
+        self.need_kernel_sampling(self.trace(copy, str(PAGES), "1"))
+        wanted = f"subject.c:{marked_lines()['read']} read_pages"
+        os.remove(copy)
+        done = self.call("report", "t.trace")
+        self.assertIn("--debug-files FOLDER", done.stderr)
+        self.assertNotIn(wanted, done.stdout)
+        build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", SUBJECT], capture_output=True,
+                                                                text=True, check=True).stdout).group(1)
+        for folder, name in (("whole", "program"), ("separate", "program.debug"),
+                             ("installed", f".build-id/{build_id[:2]}/{build_id[2:]}.debug")):
+            path = pathlib.Path(self.path(folder), name)
+            path.parent.mkdir(parents=True)
+            words = ["cp"] if folder == "whole" else ["objcopy", "--only-keep-debug"]
+            subprocess.run([*words, SUBJECT, str(path)], check=True)
+            done = self.call("report", "t.trace", "--debug-files", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(wanted, done.stdout, folder)
+        shutil.copy(os.path.join(os.path.dirname(SUBJECT), "subject-symbols"), self.path("whole/program"))
+        done = self.call("report", "t.trace", "--debug-files", "whole")  # of another build
+        self.assertNotIn("read_pages", done.stdout)
+
     def test_bad_traces(self):
         with open(self.path("empty"), "wb"):
             pass
-        cases = {"empty": "is empty", "/bin/ls": "is not a trace", "absent": "cannot be read", ".": ""}
+        self.assertEqual(self.trace(SUBJECT, str(PAGES), "1").returncode, 0)
+        whole = pathlib.Path(self.path("t.trace")).read_bytes()
+        pathlib.Path(self.path("newer")).write_bytes(whole[:8] + struct.pack("<I", 99) + whole[12:])
+        pathlib.Path(self.path("cut")).write_bytes(whole[:len(whole) * 3 // 4])
+        done = self.call("report", "cut")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no complete record", done.stderr)
+        self.assertRegex(done.stdout, r"\n[1-9]\d+ faults in ")
+        cases = {"newer": "version", "empty": "is empty", "/bin/ls": "is not a trace", "absent": "cannot be read", ".": ""}
         for name, says in cases.items():
             done = self.call("report", name)
             self.assertEqual(done.returncode, 1, name)
