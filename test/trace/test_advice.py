@@ -148,6 +148,13 @@ class Patched(AdviceTest):
         self.assertNotIn("&values[", text)
         self.assertIn("seldom misses", " ".join(place["why"] for place in report["places"]))
 
+    def test_a_page_behind_that_few_want(self):
+        """It follows one look-up in ten, at a line with a hint of its own: not asked for by the nine others."""
+        report, text = self.follow("items.c", "4M", "2048", "30000")
+        self.assertIn("hl_read(&item->key);", text)
+        self.assertNotIn("rdahead", text)
+        self.assertLess(report["waiting_advised_s"], report["waiting_s"] * 0.9)
+
     def test_with_compile_commands_from_another_place(self):
         """Sources that were moved, which need an option to compile: out of compile_commands.json."""
         name = "random_array.c"

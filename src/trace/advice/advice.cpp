@@ -18,6 +18,7 @@ constexpr double kSmall = 0.01;                  // of the faults: of smaller pl
 constexpr double kCovered = 0.99;                // ... once the others have so many
 constexpr double kPays = 0.01;                   // of all waiting
 constexpr double kReplayedShare = 0.01;          // smaller places get the plain form without trying others
+constexpr double kFewerPagesPay = 0.05;          // of all waiting: else better a page too many than a fault
 constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1, kMostly = 0.8;
 constexpr int kEvictSoon = 15;
 // A hint in a loop whose page is there: three instructions that depend on each other, and loops that are simple no
@@ -205,8 +206,8 @@ class Adviser {
 
   // What is tried. A hint in a loop costs in each round, and keeps compilers from what they do with simple loops: one
   // that can stand before it does.
-  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool is_begin, LoopPlace loop,
-                                           Dialect dialect) {
+  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool in_library,
+                                           bool is_begin, LoopPlace loop, Dialect dialect) {
     std::vector<Candidate> all;
     ReplayHint plain;
     plain.write = pattern.writes() >= kWrites;
@@ -230,6 +231,12 @@ class Adviser {
     }
     if (loop != LoopPlace::inside && scattered) return {{plain, LoopPlace::before}};
     all.push_back({plain, LoopPlace::inside});
+    // The next page may be another place's, which has a hint of its own. (What a library is given, it goes on from.)
+    if (plain.pages_after != 0 && !has_size && !in_library) {
+      ReplayHint one = plain;
+      one.pages_after = 0;
+      all.push_back({one, LoopPlace::inside});
+    }
     if (pattern.sequential >= kOrdered) {
       ReplayHint sequential = plain;
       sequential.sequential = true;
@@ -272,7 +279,8 @@ class Adviser {
     Dialect dialect = located.dialect;
     LoopPlace loop = loop_place_of(located, advice.pattern.writes() >= kWrites);
     bool is_begin = is_begin_for_library(advice, access);
-    std::vector<Candidate> all = candidates(advice.pattern, !access.size.empty(), is_begin, loop, dialect);
+    std::vector<Candidate> all =
+        candidates(advice.pattern, !access.size.empty(), !advice.site.via.empty(), is_begin, loop, dialect);
     Candidate best = all.front();
     bool tried = report_.predicted && advice.share >= kReplayedShare;
     if (tried) {
@@ -288,6 +296,7 @@ class Adviser {
       // loop next to nothing, and seq, where it goes in order, a comparison with the last page.
       auto needed = [&](const Candidate& each) {
         if (each.place == LoopPlace::before) return -0.03;
+        if (each.hint.pages_after < all.front().hint.pages_after) return kFewerPagesPay;
         if (each.hint.sequential && advice.pattern.sequential >= kMostly) return -0.01;
         return each.hint.read_ahead != 0 ? 0.03 : 0.001;
       };
