@@ -1,11 +1,13 @@
 #include "trace/advice/advice.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
 
+#include "base/units.hpp"
 #include "policy/policies.hpp"
 #include "trace/advice/expression_types.hpp"
 #include "trace/advice/locate.hpp"
@@ -375,9 +377,14 @@ class Adviser {
       bool has_object = object.address_last != access.address_last || located.source->is(access.sign, "*");
       if (spans && form.size.empty() && dialect != Dialect::cxx && kind == AddressKind::plain && has_object)
         add(ready, place_hint(*located.source, dialect, with_object(*located.source, form, object), object, false));
-      // Of what has no size, the next page.
-      if (spans && form.size.empty() && form.read_ahead == 0 && !form.sequential && dialect != Dialect::cxx)
-        form.read_ahead = 1;
+      // Of what has no size, the next page; of what a library goes on from, which may be there already, only what it
+      // is likely to reach.
+      if (spans && form.size.empty() && form.read_ahead == 0 && !form.sequential && dialect != Dialect::cxx) {
+        if (!advice.site.via.empty() && can_say_size(dialect, form))
+          form.size = std::to_string(likely_bytes(advice.pattern));
+        else
+          form.read_ahead = 1;
+      }
       bool unknown = kind == AddressKind::unknown && !access.whole_object;
       Access written = access;
       if (kind == AddressKind::iterator) written.is_iterator = true;
@@ -399,6 +406,12 @@ class Adviser {
   }
   static std::int32_t pages_of_run(const AccessPattern& pattern) {
     return static_cast<std::int32_t>(std::clamp(std::lround(pattern.run_pages) - 1, 1L, long{kPiecePages}));
+  }
+  // Of what begins anywhere on a page and goes on to the next in such a share of the calls, so much is used in the
+  // mean. Twice that, as not all are alike.
+  static std::uint64_t likely_bytes(const AccessPattern& pattern) {
+    auto bytes = static_cast<std::uint64_t>(2 * pattern.next_page * static_cast<double>(kPageSize));
+    return std::clamp<std::uint64_t>(std::bit_ceil(bytes), 64, kPageSize);
   }
   static void add(ReadyHint& ready, PlacedHint placed) {
     if (!placed.insertions.empty()) ready.ways.push_back(std::move(placed));
