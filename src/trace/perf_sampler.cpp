@@ -169,6 +169,7 @@ void allow_many_files() {
 Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Options& options) {
   auto sampler = std::unique_ptr<PerfSampler>(new PerfSampler);
   sampler->every_fault_ = options.every_fault;
+  sampler->data_bytes_most_ = options.buffer_bytes;
   if (options.running) allow_many_files();
   long cpus = sysconf(_SC_NPROCESSORS_CONF);
   // A thread that starts while we look is a child of one that we have, or will be found in the next round.
@@ -221,7 +222,8 @@ Status PerfSampler::open_cpu(pid_t thread, int cpu, const Options& options) {
 // Takes the file.
 Status PerfSampler::add_buffer(int cpu, int file) {
   // As much as the user may lock: 8 MiB as root, else 512 KiB (kernel.perf_event_mlock_kb).
-  std::size_t most = data_bytes_ != 0 ? data_bytes_ : 8 * kMiB, least = data_bytes_ != 0 ? data_bytes_ : 64 * kKiB;
+  std::size_t most = data_bytes_ != 0 ? data_bytes_ : data_bytes_most_,
+              least = data_bytes_ != 0 ? data_bytes_ : kBufferLeast;
   void* memory = MAP_FAILED;
   for (std::size_t bytes = most; memory == MAP_FAILED && bytes >= least; bytes /= 2) {
     memory = mmap(nullptr, kPageSize + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

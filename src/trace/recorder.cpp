@@ -48,8 +48,11 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
   Result<TraceWriter> first = TraceWriter::create(options.output, options.overwrite);
   if (!first) return std::unexpected(first.error());
   recorder->first_ = std::make_unique<TraceWriter>(std::move(*first));
-  // Tried on ourselves, so that it is known before the program starts.
-  Result<std::unique_ptr<PerfSampler>> trial = PerfSampler::open(getpid(), options.sampling);
+  // Tried on ourselves, so that it is known before the program starts. Large buffers take the kernel milliseconds
+  // each.
+  PerfSampler::Options on_trial = options.sampling;
+  on_trial.buffer_bytes = PerfSampler::kBufferLeast;
+  Result<std::unique_ptr<PerfSampler>> trial = PerfSampler::open(getpid(), on_trial);
   if (!trial) {
     recorder->note_failed_sampling(trial.error());
   } else {
