@@ -1,5 +1,6 @@
 """Traces of test/trace/subject.c, and what is known of its faults."""
 
+import collections
 import html
 import json
 import os
@@ -30,7 +31,7 @@ def marked_lines(source=SOURCE):
 
 def pixels_of(png):
     """{(red, green, blue): pixels} of a PNG of eight bits a colour, not interlaced."""
-    at, packed, counts = 8, b"", {}
+    at, packed, counts = 8, b"", collections.Counter()
     while at < len(png):
         length, kind = struct.unpack(">I4s", png[at:at + 8])
         if kind == b"IHDR":
@@ -43,18 +44,26 @@ def pixels_of(png):
     data, before = zlib.decompress(packed), bytearray(width * size)
     for row in range(height):
         begin = row * (width * size + 1)
-        method, line = data[begin], bytearray(data[begin + 1:begin + 1 + width * size])
-        for i in range(len(line) if method else 0):
-            left, up = line[i - size] if i >= size else 0, before[i]
-            corner = before[i - size] if i >= size else 0
-            guess = left + up - corner
-            paeth = min((left, up, corner), key=lambda value, guess=guess: abs(guess - value))
-            line[i] = (line[i] + (0, left, up, (left + up) // 2, paeth)[method]) & 255
-        for i in range(0, len(line), size):
-            colour = (line[i], line[i + 1], line[i + 2])
-            counts[colour] = counts.get(colour, 0) + 1
+        line = unfiltered(data[begin], bytearray(data[begin + 1:begin + 1 + width * size]), before, size)
+        counts.update(zip(line[0::size], line[1::size], line[2::size]))
         before = line
     return counts
+
+
+def unfiltered(method, line, before, size):
+    """A row of a PNG, whose pixels have `size` bytes, behind the row `before`."""
+    if method == 2:
+        return bytearray((value + up) & 255 for value, up in zip(line, before))
+    for i in range(len(line) if method else 0):
+        left, up = line[i - size] if i >= size else 0, before[i]
+        if method == 4:
+            corner = before[i - size] if i >= size else 0
+            to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
+            guess = left if to_left <= to_up and to_left <= to_corner else up if to_up <= to_corner else corner
+        else:
+            guess = left if method == 1 else (left + up) // 2
+        line[i] = (line[i] + guess) & 255
+    return line
 
 
 class TraceTest(unittest.TestCase):
@@ -113,7 +122,7 @@ class TraceTest(unittest.TestCase):
         return [browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
                 f"--user-data-dir={self.path('browser')}"]
 
-    def screenshot(self, page, width=1300, height=1800):
+    def screenshot(self, page, width=900, height=700):
         """{(red, green, blue): pixels} of the page as Chromium draws it."""
         path = pathlib.Path(self.path("shown.html"))
         path.write_text(page, encoding="utf-8")
