@@ -55,6 +55,7 @@ class Recording(TraceTest):
         """At the default rate they stand for as many faults as there were."""
         for threads in ("1", "4"):
             done = self.trace(SUBJECT, str(PAGES), "2", threads, options=("--force",))
+            self.assertEqual(done.returncode, 0, done.stderr)
             self.need_kernel_sampling(done)
             report = self.report("t.trace")
             self.assertGreater(report["stacks"], 50)
