@@ -102,6 +102,7 @@ enum class OptionId : std::uint8_t {
   diff,
   sweep,
   source,
+  debug_files,
   patch,
   budget,
   slow_down,

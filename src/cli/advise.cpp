@@ -91,7 +91,7 @@ void say_budget(const CommandLine& line, const TraceFile& file, const AdviceRepo
 int advise(const CommandLine& line) {
   Result<TraceFile> file = TraceFile::open(line.rest()[0]);
   if (!file) return fail(kEnvironment, file.error());
-  trace::Symbols symbols(*file);
+  trace::Symbols symbols(*file, line.text(OptionId::debug_files));
   trace::SourceTree sources(line.text(OptionId::source));
   trace::AdviceOptions options;
   options.top = line.number(OptionId::top);

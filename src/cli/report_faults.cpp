@@ -125,7 +125,9 @@ std::string table_text(const Profile& profile, std::uint64_t top) {
   for (std::size_t i = 0; i < std::min<std::size_t>(profile.sites.size(), top); ++i) {
     const Site& site = profile.sites[i];
     sum += site.all;
-    auto share_of = [&](FaultKind kind) { return site.faults[static_cast<std::size_t>(kind)] / site.all * 100; };
+    auto share_of = [&](FaultKind kind) {
+      return site.all > 0 ? site.faults[static_cast<std::size_t>(kind)] / site.all * 100 : 0;
+    };
     char numbers[128];
     std::snprintf(numbers, sizeof numbers, "%5.1f %% %5.1f %% %5.0f %% %5.0f %% %5.0f %% %5.0f %%  %7s  ",
                   site.all / all * 100, sum / all * 100, share_of(FaultKind::first_touch), share_of(FaultKind::read),
@@ -249,7 +251,7 @@ Status write_exports(const CommandLine& line, const TraceFile& file, const Profi
 int report(const CommandLine& line) {
   Result<TraceFile> file = TraceFile::open(line.rest()[0]);
   if (!file) return fail(kEnvironment, file.error());
-  trace::Symbols symbols(*file);
+  trace::Symbols symbols(*file, line.text(OptionId::debug_files));
   auto group = static_cast<trace::GroupBy>(line.number(OptionId::by));
   Profile profile = trace::make_profile(*file, symbols, group);
   say_what_is_missing(*file, profile, group);
@@ -261,7 +263,7 @@ int report(const CommandLine& line) {
   if (line.is_given(OptionId::diff)) {
     Result<TraceFile> before = TraceFile::open(line.text(OptionId::diff));
     if (!before) return fail(kEnvironment, before.error());
-    trace::Symbols names(*before);
+    trace::Symbols names(*before, line.text(OptionId::debug_files));
     text = diff_text(trace::make_profile(*before, names, group), profile, top);
   } else if (line.number(OptionId::json) != 0) {
     Json report = report_json(*file, profile, line.text(OptionId::by), top);
@@ -289,7 +291,7 @@ int compare(const CommandLine& line) {
   for (const std::string& path : line.rest()) {
     Result<TraceFile> file = TraceFile::open(path);
     if (!file) return fail(kEnvironment, file.error());
-    trace::Symbols symbols(*file);
+    trace::Symbols symbols(*file, line.text(OptionId::debug_files));
     Profile profile = trace::make_profile(*file, symbols, group);
     say_what_is_missing(*file, profile, group);
     traces.push_back({path, file->process.local_bytes, std::move(profile)});

@@ -52,15 +52,9 @@ Status check_options(const CommandLine& line, bool traced) {
     return contradiction(line[take], line[without], "leave one of them out");
   if (line.is_flag(key_file) && line.text(far).find("tcp:") == std::string::npos)
     return contradiction(line[key_file], line[far], "only tcp:// devices use a key: leave it out");
-  // Who writes a core file reads far pages from outside, and stacks of faults are the kernel's, which it has of those
-  // that it waits for.
+  // Who writes a core file reads far pages from outside.
   if (line.text(fault) == "signal" && line.is_given(core))
     return contradiction(line[fault], line[core], "core files are written where faults are served by message");
-  if (traced && line.text(fault) == "signal") {
-    Error error = Error::make(0, "%s (signal): faults that are served by signal have no stacks to record",
-                              line[fault].named.c_str());
-    return std::unexpected(error.remedy("leave it out: the faults of both modes are the same"));
-  }
   if (traced && line.is_given(sizes)) {
     if (Result<std::vector<unsigned>> list = sizes_of(line); !list) return std::unexpected(list.error());
     if (line.is_flag(local)) return contradiction(line[local], line[sizes], "leave one of them out");

@@ -35,6 +35,7 @@ Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_d
   options.overwrite = line.number(OptionId::force) != 0;
   options.rate = line.number(OptionId::rate);
   options.sampling.every_fault = options.rate == 0;
+  options.sampling.by_signal = line.text(OptionId::fault) == "signal";
   options.only_note_hints = line.text(OptionId::hints) == "note";
   Result<std::unique_ptr<trace::Recorder>> recorder = trace::Recorder::create(options);
   if (!recorder) return std::unexpected(recorder.error());

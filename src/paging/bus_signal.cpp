@@ -21,9 +21,10 @@ namespace {
 thread_local char* t_stack_top = nullptr;
 thread_local volatile sig_atomic_t t_stack_used = 0;
 thread_local bool t_blocked = false;
-thread_local bool t_pending = false;           // SIGBUS was sent while the program believes that it blocks it
-thread_local unsigned t_foreign_in_row = 0;    // faults where no memory of ours is mapped
-thread_local const void* t_foreign = nullptr;  // where the last of them was
+thread_local bool t_pending = false;            // SIGBUS was sent while the program believes that it blocks it
+thread_local std::uintptr_t t_instruction = 0;  // that faulted, while its fault is served
+thread_local unsigned t_foreign_in_row = 0;     // faults where no memory of ours is mapped
+thread_local const void* t_foreign = nullptr;   // where the last of them was
 
 // What is mapped may change between a touch and our look, but not that often: then it is a file that ends before its
 // mapping does, for which there is SIGBUS without us, too.
@@ -138,7 +139,9 @@ bool is_served(const siginfo_t* info, ucontext_t* context) {
   auto error = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_ERR]);
   Fault fault{address, (error & kWrite) != 0, (error & kPresent) != 0, FaultOutcome::served};
   if (!fault.write_protect && is_parked(*pager, address, fault.write, context)) return true;
+  t_instruction = static_cast<std::uintptr_t>(context->uc_mcontext.gregs[REG_RIP]);
   on_serving_stack(serve, &fault);  // SIGBUS is blocked: this is its handler
+  t_instruction = 0;
   bool again = fault.outcome == FaultOutcome::foreign && t_foreign == info->si_addr;
   t_foreign_in_row = again ? t_foreign_in_row + 1 : 0;
   t_foreign = fault.outcome == FaultOutcome::foreign ? info->si_addr : nullptr;
@@ -220,6 +223,8 @@ Status install() {
   g_installed.store(true);
   return {};
 }
+
+std::uintptr_t faulting_instruction() { return t_instruction; }
 
 bool installed() { return g_installed.load(std::memory_order_relaxed); }
 

@@ -32,6 +32,9 @@ void after_fork();
 bool block(bool blocked);
 bool is_blocked();
 
+// While the calling thread serves a fault of its own: the instruction that faulted. Else 0.
+std::uintptr_t faulting_instruction();
+
 // Faults of the calling thread are served on this stack from now on; (nullptr, 0): on the one that it is on, which
 // must have 64 KiB to spare. It must be local, and outlive the thread's last touch of far memory.
 void use_stack(void* base, std::size_t bytes);

@@ -35,11 +35,13 @@ struct HintSeen {
 
 class FaultObserver {
  public:
-  // Before the page is served, while its thread sleeps: on the fault path, so no allocation, no lock, no far memory.
-  // Several at a time. `expects_write`: of a read, that the page will be mapped writable all the same, because it was
-  // written before; if it is written now, no fault says so.
+  // Before the page is served, while its thread sleeps, or on it: on the fault path, so no allocation, no lock, no
+  // far memory. Several at a time. `expects_write`: of a read, that the page will be mapped writable all the same,
+  // because it was written before; if it is written now, no fault says so.
   virtual void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind,
                      bool expects_write) = 0;
+  // Signal mode, where the faulting thread itself says so, after fault() for the same page: it may go on now.
+  virtual void served(std::uintptr_t /*address*/, std::uint32_t /*thread_id*/) {}
   // On the thread that hints, several at a time, holding nothing.
   virtual void hint(const HintSeen& /*seen*/) {}
   // The same for one that finds all its pages there: of those that ask the runtime, which are few (hint_map.hpp).

@@ -25,14 +25,21 @@ FaultOutcome SignalFaults::serve(std::uintptr_t address, bool write, bool write_
   PageIndex page = core_.window.index_of(address);
   core_.pages.note_used(page);
   PageWord word = core_.pages[page].load();
+  FaultMessage message{page_floor(address), static_cast<std::uint32_t>(syscall(SYS_gettid)), write, write_protect};
+  // One for the whole fault: it may be let go meanwhile.
+  FaultObserver* observer = core_.observer.load(std::memory_order_acquire);  // pairs with who sets it
   if (word.busy()) {
+    if (observer != nullptr)
+      observer->fault(message.address, message.thread_id, write || write_protect, FaultKind::waited, false);
     core_.page_is_waited_for();
     wait_until_free(page);
+    if (observer != nullptr) observer->served(message.address, message.thread_id);
     return FaultOutcome::served;
   }
   FaultHandler& lane = take_lane();
-  lane.serve_here({page_floor(address), static_cast<std::uint32_t>(syscall(SYS_gettid)), write, write_protect});
+  lane.serve_here(message);
   lane.leave();
+  if (observer != nullptr) observer->served(message.address, message.thread_id);
   word = core_.pages[page].load();
   if (word.busy()) return FaultOutcome::served;
   if (word.state() == PageState::lost) return FaultOutcome::lost;

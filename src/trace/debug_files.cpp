@@ -88,6 +88,49 @@ Dwfl_Module* report_module(Dwfl* dwfl, const Module& module) {
   return dwfl_report_elf(dwfl, module.path.c_str(), module.path.c_str(), -1, bias, true);
 }
 
+std::string find_debug_file(const Module& module, const std::string& folder) {
+  if (module.build_id.empty() || folder.empty()) return {};
+  std::string id, name = module.path.substr(module.path.rfind('/') + 1);
+  for (unsigned char byte : module.build_id) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    id += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  for (const std::string& file : {"/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug",
+                                  module.path + ".debug", "/" + name + ".debug", module.path, "/" + name})
+    if (build_id_of(folder + file) == module.build_id) return folder + file;
+  return {};
+}
+
+namespace {
+
+// The page of its code that was mapped first. Offsets say nothing in a debug file: it has left the code out.
+bool first_page_of_code(const std::string& path, GElf_Addr* first) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  elf_version(EV_CURRENT);
+  Elf* elf = elf_begin(file, ELF_C_READ_MMAP, nullptr);
+  std::size_t count = 0, found = 0;
+  if (elf != nullptr && elf_getphdrnum(elf, &count) == 0)
+    for (std::size_t i = 0; i < count; ++i) {
+      GElf_Phdr head;
+      if (gelf_getphdr(elf, static_cast<int>(i), &head) == nullptr) continue;
+      if (head.p_type != PT_LOAD || (head.p_flags & PF_X) == 0) continue;
+      *first = head.p_vaddr & ~std::uint64_t{4095};
+      ++found;
+    }
+  elf_end(elf);
+  close(file);
+  return found == 1;  // of several nobody can tell which it is
+}
+
+}  // namespace
+
+Dwfl_Module* report_module_by(Dwfl* dwfl, const Module& module, const std::string& file) {
+  GElf_Addr first = 0;
+  if (!first_page_of_code(file, &first)) return nullptr;
+  return dwfl_report_elf(dwfl, module.path.c_str(), file.c_str(), -1, module.start - first, true);
+}
+
 int no_build_id_lookup(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**) { return -1; }
 int no_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word, char**) {
   return -1;

@@ -29,6 +29,14 @@ bool is_same_file(const Module& module);
 // does not fit there.
 Dwfl_Module* report_module(Dwfl* dwfl, const Module& module);
 
+// A file with the module's build identifier, the program itself or its debug file, in `folder`: as .build-id/...,
+// under its path or its name there, with or without .debug behind. "" when there is none, or the module has no
+// identifier.
+std::string find_debug_file(const Module& module, const std::string& folder);
+
+// As report_module(), by a file of another place.
+Dwfl_Module* report_module_by(Dwfl* dwfl, const Module& module, const std::string& file);
+
 // Callbacks for who needs neither: the files were reported with their names, and debug information costs time.
 int no_build_id_lookup(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**);
 int no_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word, char**);

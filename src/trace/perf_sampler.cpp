@@ -169,6 +169,7 @@ void allow_many_files() {
 Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t process, const Options& options) {
   auto sampler = std::unique_ptr<PerfSampler>(new PerfSampler);
   sampler->every_fault_ = options.every_fault;
+  sampler->data_bytes_most_ = options.buffer_bytes;
   if (options.running) allow_many_files();
   long cpus = sysconf(_SC_NPROCESSORS_CONF);
   // A thread that starts while we look is a child of one that we have, or will be found in the next round.
@@ -215,14 +216,14 @@ Status PerfSampler::open_cpu(pid_t thread, int cpu, const Options& options) {
     ioctl(static_cast<int>(file), PERF_EVENT_IOC_SET_OUTPUT, buffer->file);
     buffer->others.push_back(static_cast<int>(file));
   }
-  attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
-  return open_samples(attr, thread, cpu, *buffer, options.every_fault);
+  return open_samples(attr, thread, cpu, *buffer, options);
 }
 
 // Takes the file.
 Status PerfSampler::add_buffer(int cpu, int file) {
   // As much as the user may lock: 8 MiB as root, else 512 KiB (kernel.perf_event_mlock_kb).
-  std::size_t most = data_bytes_ != 0 ? data_bytes_ : 8 * kMiB, least = data_bytes_ != 0 ? data_bytes_ : 64 * kKiB;
+  std::size_t most = data_bytes_ != 0 ? data_bytes_ : data_bytes_most_,
+              least = data_bytes_ != 0 ? data_bytes_ : kBufferLeast;
   void* memory = MAP_FAILED;
   for (std::size_t bytes = most; memory == MAP_FAILED && bytes >= least; bytes /= 2) {
     memory = mmap(nullptr, kPageSize + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -239,8 +240,9 @@ Status PerfSampler::add_buffer(int cpu, int file) {
 
 // A fault that was tried again is minor or major to the kernel, depending on which of its locks it was tried under
 // (mm_account_fault). So both are sampled, into one buffer. Both come when the fault is over; the event of all page
-// faults comes when it begins, and could not tell how long it took.
-Status PerfSampler::open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer, bool every_fault) {
+// faults comes when it begins, and could not tell how long it took. A fault that ends in a signal is neither.
+Status PerfSampler::open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer,
+                                 const Options& options) {
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.build_id = 0;
   auto open_one = [&](std::uint64_t event, std::uint64_t period, std::vector<int>& events) {
     attr.config = event;
@@ -252,18 +254,18 @@ Status PerfSampler::open_samples(perf_event_attr attr, pid_t thread, int cpu, Bu
     events.push_back(static_cast<int>(file));
     return true;
   };
-  constexpr std::uint64_t kMinor = PERF_COUNT_SW_PAGE_FAULTS_MIN, kMajor = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
-  std::size_t kinds = every_fault ? 1 : std::size(kPeriods);
-  for (std::size_t i = 0; i < kinds; ++i) {
-    std::uint64_t period = every_fault ? 1 : kPeriods[i];
-    if (!open_one(kMinor, period, dense_events_) && errno != ESRCH)
-      return std::unexpected(Error::make(errno, "the kernel does not let page faults be sampled"));
-    open_one(kMajor, period, dense_events_);
-  }
-  if (every_fault) return {};
+  std::vector<std::uint64_t> faults{PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
+  if (options.by_signal) faults = {PERF_COUNT_SW_PAGE_FAULTS};
+  std::size_t periods = options.every_fault ? 1 : std::size(kPeriods);
+  for (std::size_t i = 0; i < periods; ++i)
+    for (std::uint64_t event : faults)
+      if (!open_one(event, options.every_fault ? 1 : kPeriods[i], dense_events_) && event == faults[0] &&
+          errno != ESRCH)
+        return std::unexpected(Error::make(errno, "the kernel does not let page faults be sampled"));
+  if (options.every_fault) return {};
   attr.disabled = 1;
   attr.enable_on_exec = 0;
-  for (std::uint64_t event : {kMinor, kMajor})
+  for (std::uint64_t event : faults)
     for (std::uint64_t period : kSparsePeriods) has_sparse_ = has_sparse_ && open_one(event, period, sparse_events_);
   return {};
 }

@@ -1,10 +1,10 @@
 // Stacks of page faults, sampled by the kernel: one event and one buffer a CPU, for a process and all it starts.
 //
 // The kernel copies the registers and the top of the user's stack at the end of a fault (the page is there, the
-// thread about to go on). Either each fault is sampled, or one in 13 and one in 17,
-// by two events: a program whose faults come in cycles is not always caught at the same place. (The kernel's own
-// adaptation to a rate would be spoiled by the program's many faults on local memory, and leave hardly a sample to a
-// program that then pages slowly.)
+// thread about to go on), or at its beginning where threads serve their own. Either each fault is sampled, or one in
+// 13 and one in 17, by two events: a program whose faults come in cycles is not always caught at the same place. (The
+// kernel's own adaptation to a rate would be spoiled by the program's many faults on local memory, and leave hardly a
+// sample to a program that then pages slowly.)
 #pragma once
 
 #include <linux/perf_event.h>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 
 namespace hinterland::trace {
 
@@ -43,10 +44,14 @@ struct PerfRecord {
 
 class PerfSampler {
  public:
+  static constexpr std::size_t kBufferLeast = 64 * kKiB;
   struct Options {
     bool every_fault = false;
     std::uint32_t stack_bytes = 16 * 1024;  // of each sample; a multiple of 8 below 64 KiB
     bool running = false;                   // the process runs already
+    bool by_signal = false;                 // faults on far memory end in a signal, and not with the page there
+    // For each CPU; less where the user may not lock so much. A power of two, kBufferLeast or more.
+    std::size_t buffer_bytes = 8 * kMiB;
   };
   // Follows `process`, which must not have called exec yet: sampling begins there. Or, if it runs already, each of
   // its threads, from now on. EACCES or EPERM when the kernel does not let this user sample; ESRCH when it has ended.
@@ -75,12 +80,12 @@ class PerfSampler {
   PerfSampler() = default;
   Status open_cpu(pid_t thread, int cpu, const Options& options);
   Status add_buffer(int cpu, int file);
-  Status open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer, bool every_fault);
+  Status open_samples(perf_event_attr attr, pid_t thread, int cpu, Buffer& buffer, const Options& options);
   void drain_one(const Buffer& buffer, std::vector<PerfRecord>& out);
   double weight_at(std::uint64_t time_ns) const;
 
   std::vector<Buffer> buffers_;
-  std::size_t data_bytes_ = 0;
+  std::size_t data_bytes_ = 0, data_bytes_most_ = 0;
   std::vector<int> dense_events_, sparse_events_;  // files of which the buffers are the owners
   bool has_sparse_ = true, sparse_ = false, every_fault_ = false;
   std::uint64_t switched_ns_ = 0;  // when one took the place of the other

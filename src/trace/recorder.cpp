@@ -25,7 +25,9 @@ constexpr std::uint64_t kSparseForNs = 200'000'000;
 constexpr std::size_t kUnwoundBetweenLooks = 128;       // about 1 ms
 constexpr std::size_t kPendingMax = 20'000;             // samples, of up to 16 KiB each
 constexpr std::uint64_t kJoinWithinNs = 2'000'000'000;  // a fault is served, or its sample stays without one
+constexpr std::uint64_t kSignalWithinNs = 50'000'000;   // a thread that has to wait for a CPU
 constexpr std::uint64_t kLookForDeadNs = 200'000'000;
+constexpr const char* kSignalLibrary = "/libhinterland-signal.so";  // only there in signal mode (src/signal)
 constexpr std::uint64_t kInstructionEvery = 16;  // where stacks cannot be had: 2 us for one in 16 faults
 
 std::uint64_t thread_cpu_ns() {
@@ -46,8 +48,11 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
   Result<TraceWriter> first = TraceWriter::create(options.output, options.overwrite);
   if (!first) return std::unexpected(first.error());
   recorder->first_ = std::make_unique<TraceWriter>(std::move(*first));
-  // Tried on ourselves, so that it is known before the program starts.
-  Result<std::unique_ptr<PerfSampler>> trial = PerfSampler::open(getpid(), options.sampling);
+  // Tried on ourselves, so that it is known before the program starts. Large buffers take the kernel milliseconds
+  // each.
+  PerfSampler::Options on_trial = options.sampling;
+  on_trial.buffer_bytes = PerfSampler::kBufferLeast;
+  Result<std::unique_ptr<PerfSampler>> trial = PerfSampler::open(getpid(), on_trial);
   if (!trial) {
     recorder->note_failed_sampling(trial.error());
   } else {
@@ -103,8 +108,11 @@ Status Recorder::start(pid_t process) {
 }
 
 void Recorder::attach(pid_t process) {
+  std::vector<Module> modules = mapped_code(process);
   if (instruction_every() == 0) {
     options_.sampling.running = true;
+    options_.sampling.by_signal = std::ranges::any_of(
+        modules, [](const Module& module) { return module.path.find(kSignalLibrary) != std::string::npos; });
     Result<std::unique_ptr<PerfSampler>> sampler = PerfSampler::open(process, options_.sampling);
     if (sampler)
       sampler_ = std::move(*sampler);
@@ -112,7 +120,7 @@ void Recorder::attach(pid_t process) {
       note_failed_sampling(sampler.error());
   }
   KnownProcess& known = process_of(static_cast<std::uint32_t>(process));
-  known.modules = mapped_code(process);
+  known.modules = std::move(modules);
   for (const Module& module : known.modules) known.unwinder->add(module);
   for (const auto& [thread, name] : thread_names(process)) known.names[thread] = name;
   thread_ = std::thread([this] { run(); });
@@ -132,14 +140,15 @@ void Recorder::run() {
   cycle(true);
 }
 
-// Samples first: the fault record of each was written before it, so it is there when the rings are read next.
+// Samples first: the fault record of each was written before it, so it is there when the rings are read next. In
+// signal mode it comes behind, as soon as the thread has got its signal.
 void Recorder::cycle(bool last) {
   std::uint64_t now = now_ns();
   set_kept_share(now);
   if (sampler_) sampler_->drain(pending_);
   look_for_rings();
   take_rings();
-  take_records(last ? ~std::uint64_t{0} : now);
+  take_records(last ? ~std::uint64_t{0} : now - (options_.sampling.by_signal ? kSignalWithinNs : 0));
   for (auto& recording : recordings_) {
     recording->forget_faults_before(now - kJoinWithinNs);
     if (last || recording->is_due(now)) write(*recording, last, now);
@@ -255,14 +264,14 @@ void Recorder::take_sample(PerfRecord& sample) {
   for (auto at = recordings_.rbegin(); at != recordings_.rend(); ++at) {
     Recording& recording = **at;
     if (recording.process_id() != id) continue;
-    const FaultEvent* fault = recording.fault_before(sample.thread_id, sample.address >> kPageShift, sample.time_ns);
+    auto [fault, latency_ns] = recording.fault_of(sample.thread_id, sample.address >> kPageShift, sample.time_ns);
     if (fault == nullptr || !sample.has_registers) continue;
     ++matched_;
     std::uint64_t weight = thinning_.faults_of_next(sample.weight);
     if (weight == 0) return recording.drop_sample();
     std::span<const std::uint64_t, kSampledRegisters> registers(sample.registers);
     Stack stack = process_of(sample.process_id).unwinder->unwind(registers, sample.stack);
-    return recording.sample(*fault, sample.address, stack, weight, sample.time_ns - fault->time_ns);
+    return recording.sample(*fault, sample.address, stack, weight, latency_ns);
   }
   ++samples_unmatched_;
 }

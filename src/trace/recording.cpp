@@ -85,13 +85,14 @@ void Recording::take(bool sampled, std::uint64_t instruction_every) {
 }
 
 void Recording::take_fault(const FaultEvent& event, bool sampled, std::uint64_t instruction_every) {
+  if (event.kind == kServed) return note_served(event);
   if (event.kind > FaultKind::lost) return;
   FaultRecord fault = record_of(event);
   writer_->fault(fault);
   ++summary_.faults;
   summary_.ended_ns = std::max(summary_.ended_ns, fault.time_ns);
   if (sampled) {
-    recent_[event.thread_id].push_back(event);
+    recent_[event.thread_id].push_back({event});
   } else if (event.instruction != 0) {
     writer_->sample({fault, event.address, writer_->stack({{event.instruction}, false}), instruction_every, 0});
     ++summary_.samples;
@@ -135,25 +136,45 @@ void Recording::take_allocation(const AllocationEvent& event) {
   ++summary_.allocations;
 }
 
-const FaultEvent* Recording::fault_before(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns) {
+void Recording::note_served(const FaultEvent& event) {
+  auto found = recent_.find(event.thread_id);
+  if (found == recent_.end() || found->second.empty()) return;
+  Recent& last = found->second.back();
+  if (last.event.address == event.address) last.served_ns = event.time_ns;
+}
+
+Recording::Joined Recording::fault_of(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns) {
   auto found = recent_.find(thread);
-  if (found == recent_.end()) return nullptr;
-  std::deque<FaultEvent>& faults = found->second;
+  if (found == recent_.end()) return {};
+  return ring_->header.faults_by_signal != 0 ? fault_behind(found->second, page, time_ns)
+                                             : fault_before(found->second, page, time_ns);
+}
+
+Recording::Joined Recording::fault_before(const std::deque<Recent>& faults, std::uint64_t page,
+                                          std::uint64_t time_ns) const {
   auto after = std::partition_point(faults.begin(), faults.end(),
-                                    [&](const FaultEvent& fault) { return fault.time_ns <= time_ns; });
-  const FaultEvent* result = nullptr;
+                                    [&](const Recent& fault) { return fault.event.time_ns <= time_ns; });
+  Joined result;
   while (after != faults.begin()) {
     --after;
-    if (after->address >> kPageShift != page) break;
-    result = &*after;
-    if (says_why(result->kind)) break;
+    if (after->event.address >> kPageShift != page) break;
+    result = {&after->event, time_ns - after->event.time_ns};
+    if (says_why(after->event.kind)) break;
   }
   return result;
 }
 
+Recording::Joined Recording::fault_behind(const std::deque<Recent>& faults, std::uint64_t page,
+                                          std::uint64_t time_ns) const {
+  auto found = std::partition_point(faults.begin(), faults.end(),
+                                    [&](const Recent& fault) { return fault.event.time_ns < time_ns; });
+  if (found == faults.end() || found->event.address >> kPageShift != page) return {};
+  return {&found->event, found->served_ns > time_ns ? found->served_ns - time_ns : 0};
+}
+
 void Recording::forget_faults_before(std::uint64_t time_ns) {
   for (auto& [thread, faults] : recent_)
-    while (!faults.empty() && faults.front().time_ns < time_ns) faults.pop_front();
+    while (!faults.empty() && faults.front().event.time_ns < time_ns) faults.pop_front();
 }
 
 void Recording::sample(const FaultEvent& fault, std::uint64_t address, const Stack& stack, std::uint64_t weight,

@@ -52,8 +52,14 @@ class Recording {
   // Takes what is in the ring. Where stacks are not sampled by the kernel, each fault that has its instruction is a
   // sample that stands for `instruction_every`.
   void take(bool sampled, std::uint64_t instruction_every);
-  // The thread's last fault before `time_ns`, if it was on that page and not long ago; else nullptr.
-  const FaultEvent* fault_before(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns);
+  struct Joined {
+    const FaultEvent* fault = nullptr;
+    std::uint64_t latency_ns = 0;  // 0: not known
+  };
+  // The fault that a sample of that time belongs to: the thread's last one before it, where a message is sent before
+  // the sample is taken, or the first one behind it, where the thread serves the fault itself, after the sample. None
+  // where that was on another page, or long ago.
+  Joined fault_of(std::uint32_t thread, std::uint64_t page, std::uint64_t time_ns);
   void forget_faults_before(std::uint64_t time_ns);
   void sample(const FaultEvent& fault, std::uint64_t address, const Stack& stack, std::uint64_t weight,
               std::uint64_t latency_ns);
@@ -89,8 +95,15 @@ class Recording {
   QueueReader<AllocationEvent, RingFile::kAllocationRoom> allocations_;
   std::unique_ptr<TraceWriter> writer_;
   Summary summary_;
-  std::map<std::uint32_t, std::deque<FaultEvent>> recent_;  // by thread, to be joined with samples
-  std::map<std::uint32_t, std::string> names_;              // of threads, as written
+  struct Recent {
+    FaultEvent event;
+    std::uint64_t served_ns = 0;  // in signal mode
+  };
+  Joined fault_before(const std::deque<Recent>& faults, std::uint64_t page, std::uint64_t time_ns) const;
+  Joined fault_behind(const std::deque<Recent>& faults, std::uint64_t page, std::uint64_t time_ns) const;
+  void note_served(const FaultEvent& event);
+  std::map<std::uint32_t, std::deque<Recent>> recent_;  // by thread, to be joined with samples
+  std::map<std::uint32_t, std::string> names_;          // of threads, as written
   std::uint64_t flushed_ns_ = 0;
   std::size_t modules_ = 0;  // of the process, written so far
   bool described_ = false;

@@ -11,6 +11,9 @@
 
 namespace hinterland::trace {
 
+// The kind of an event that is no fault: its thread goes on, having served the one on that page.
+inline constexpr auto kServed = static_cast<FaultKind>(255);
+
 struct FaultEvent {
   std::uint64_t time_ns;  // monotonic, when the handler looked at the message
   std::uint64_t address;
@@ -62,12 +65,13 @@ struct AllocationEvent {
 static_assert(sizeof(AllocationEvent) == 112);
 
 struct RingHeader {
-  static constexpr std::uint64_t kMagic = 0x33474e4952544c48;  // "HLTRING3"
+  static constexpr std::uint64_t kMagic = 0x34474e4952544c48;  // "HLTRING4"
 
   std::atomic<std::uint64_t> magic;  // written last: a ring without it is not ready
   std::int32_t process_id;
   std::uint32_t read_ahead_pages;
-  std::uint64_t opened_ns;  // monotonic
+  std::uint32_t faults_by_signal;  // 1: threads serve their own faults, and a kServed follows each
+  std::uint64_t opened_ns;         // monotonic
   std::uint64_t window_base, window_bytes, local_bytes;
   char program[64];
   char far_url[256];

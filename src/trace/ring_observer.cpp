@@ -16,6 +16,7 @@
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "base/stats.hpp"
+#include "paging/bus_signal.hpp"
 #include "paging/pager.hpp"
 #include "trace/allocation_log.hpp"
 #include "trace/callers.hpp"
@@ -40,6 +41,7 @@ class RingObserver final : public FaultObserver {
 
   void fault(std::uintptr_t address, std::uint32_t thread_id, bool write, FaultKind kind,
              bool expects_write) override;
+  void served(std::uintptr_t address, std::uint32_t thread_id) override;
   void hint(const HintSeen& seen) override;
   void hint_found_all(const HintSeen& seen) override;
   bool hints_are_only_noted() const override { return only_notes_hints; }
@@ -89,6 +91,11 @@ void RingObserver::fault(std::uintptr_t address, std::uint32_t thread_id, bool w
   if (to == nullptr) return;
   std::uint64_t instruction = one_in(instruction_every) ? instruction_of(thread_id) : 0;
   if (!to->faults.put({now_ns(), address, instruction, thread_id, kind, write, expects_write, 0})) note_full(to);
+}
+
+void RingObserver::served(std::uintptr_t address, std::uint32_t thread_id) {
+  RingFile* to = ring();
+  if (to != nullptr && !to->faults.put({now_ns(), address, 0, thread_id, kServed, 0, 0, 0})) note_full(to);
 }
 
 // A handler's thread, or that of a forked child.
@@ -154,6 +161,7 @@ void RingObserver::describe(RingFile& ring) const {
   RingHeader& header = ring.header;
   header.process_id = stat_page()->pid;
   header.read_ahead_pages = read_ahead_pages;
+  header.faults_by_signal = bus_signal::installed() ? 1 : 0;
   header.opened_ns = now_ns();
   header.looked_ns.store(header.opened_ns, std::memory_order_relaxed);
   header.window_base = pager != nullptr ? pager->window_base() : 0;
@@ -168,6 +176,7 @@ void RingObserver::describe(RingFile& ring) const {
 // Of a thread that sleeps in a fault: the last word of /proc/self/task/ID/syscall. Works without any permission, and
 // costs about 2 us, unlike the kernel's sampling, which also has the stack.
 std::uint64_t RingObserver::instruction_of(std::uint32_t thread_id) {
+  if (std::uintptr_t own = bus_signal::faulting_instruction(); own != 0) return own;
   char text[256];
   std::snprintf(text, sizeof text, "/proc/self/task/%u/syscall", thread_id);
   long file = syscall(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);

@@ -77,22 +77,28 @@ struct Symbols::Loaded {
   ~Loaded() {
     if (dwfl != nullptr) dwfl_end(dwfl);
   }
-  void load();
+  void load(const std::string& folder);
   std::unordered_map<void*, FunctionIndex> functions;  // by unit
   void add_inlined(std::uint64_t address, std::vector<Frame>& frames);
 };
 
-void Symbols::Loaded::load() {
+// With a file that was named before the one that ran, which may be stripped; without either by what is installed.
+void Symbols::Loaded::load(const std::string& folder) {
   tried = true;
   static char* debug_path = nullptr;  // libdw's default: beside the file, and /usr/lib/debug
   static const Dwfl_Callbacks callbacks = {no_build_id_lookup, dwfl_standard_find_debuginfo, nullptr, &debug_path};
   dwfl = dwfl_begin(&callbacks);
   dwfl_report_begin(dwfl);
-  libdw = report_module(dwfl, module);
+  if (std::string file = find_debug_file(module, folder); !file.empty()) libdw = report_module_by(dwfl, module, file);
+  if (libdw == nullptr) libdw = report_module(dwfl, module);
+  if (libdw == nullptr)
+    if (std::string file = find_debug_file(module, "/usr/lib/debug"); !file.empty())
+      libdw = report_module_by(dwfl, module, file);
   dwfl_report_end(dwfl, nullptr, nullptr);
 }
 
-Symbols::Symbols(const TraceFile& trace) : unknown_(std::make_unique<Loaded>()) {
+Symbols::Symbols(const TraceFile& trace, std::string folder)
+    : folder_(std::move(folder)), unknown_(std::make_unique<Loaded>()) {
   unsetenv("DEBUGINFOD_URLS");  // a report reads files, and nothing from the network
   unknown_->tried = true;
   for (const Module& module : trace.modules) {
@@ -119,7 +125,7 @@ const std::vector<Frame>& Symbols::frames_at(std::uint64_t address) {
 
 Dwfl_Module* Symbols::module_of(std::uint64_t address) {
   Loaded& loaded = module_at(address);
-  if (!loaded.tried) loaded.load();
+  if (!loaded.tried) loaded.load(folder_);
   return loaded.libdw;
 }
 
@@ -143,7 +149,7 @@ Unit Symbols::unit_at(std::uint64_t address) {
 
 std::vector<Frame> Symbols::look_up(std::uint64_t address) {
   Loaded& loaded = module_at(address);
-  if (!loaded.tried) loaded.load();
+  if (!loaded.tried) loaded.load(folder_);
   loaded.used = true;
   Frame frame;
   frame.module = loaded.module.path;
@@ -208,7 +214,9 @@ std::vector<std::string> Symbols::remarks() const {
     if (std::find(done.begin(), done.end(), module.path) != done.end()) continue;
     done.push_back(module.path);
     if (loaded->libdw == nullptr)
-      remarks.push_back(module.path + " is not there or is not the file that ran: bring that file back to see names");
+      remarks.push_back(module.path +
+                        " is not there or is not the file that ran: bring that file back to see names, or " +
+                        "name a folder that has it or its debug file: --debug-files FOLDER");
     else if (loaded->has_symbols)
       remarks.push_back(module.path + " has no line information: build it with -g, or install its -dbgsym package; " +
                         "functions are reported");

@@ -1,5 +1,5 @@
 // Names and lines for the addresses of a trace, offline: out of the files that ran, if they are still there and still
-// the same, or out of their separate debug files.
+// the same, or out of their separate debug files, which may be all that there is on another machine.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct Unit {
 
 class Symbols {
  public:
-  explicit Symbols(const TraceFile& trace);
+  // `folder`, where it is not "": has the programs or their debug files, too, and is looked through first.
+  explicit Symbols(const TraceFile& trace, std::string folder = {});
   ~Symbols();
   // Innermost first: what was inlined there, then the function itself. At least one. Valid as long as this lives.
   const std::vector<Frame>& frames_at(std::uint64_t address);
@@ -47,6 +48,7 @@ class Symbols {
   Loaded& module_at(std::uint64_t address);
   std::vector<Frame> look_up(std::uint64_t address);
 
+  std::string folder_;
   std::unique_ptr<Loaded> unknown_;
   std::vector<std::unique_ptr<Loaded>> modules_;
   std::unordered_map<std::uint64_t, std::vector<Frame>> known_;

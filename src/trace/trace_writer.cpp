@@ -197,9 +197,10 @@ void TraceWriter::summary(const Summary& summary) {
 }
 
 int TraceWriter::flush() {
-  if (!stacks_.empty()) block(kStackBlock, stacks_);  // before the samples that name them
-  if (!samples_.empty()) block(kSampleBlock, samples_);
+  // A file that ends here has what samples refer to: stacks, and the faults that they are weighed by.
+  if (!stacks_.empty()) block(kStackBlock, stacks_);
   if (!faults_.empty()) block(kFaultBlock, faults_);
+  if (!samples_.empty()) block(kSampleBlock, samples_);
   if (!hints_.empty()) block(kHintBlock, hints_);
   if (!hints_found_.empty()) block(kHintFoundBlock, hints_found_);
   if (!allocations_.empty()) block(kAllocationBlock, allocations_);

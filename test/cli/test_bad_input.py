@@ -65,7 +65,6 @@ class Usage(CommandTest):
         self.refused(["run", "--local", "2G", "--window", "1G", "--", "true"], "contradict")
         self.refused(["run", "--key-file", "k", "--far", "mem:", "--", "true"], "contradict")
         self.refused(["run", "--fault", "signal", "--core", "c", "--", "true"], "contradict")
-        self.refused(["trace", "--fault", "signal", "--", "true"], "no stacks")
         self.refused(["run", "--force", "--", "true"], "--report")
         self.refused(["serve", "--insecure", "--key-file", "k"], "contradict")
 

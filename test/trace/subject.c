@@ -8,8 +8,12 @@
  *
  * subject die PAGES: dies of SIGKILL in the middle.
  *
+ * subject calls PAGES: a thread waits in system calls meanwhile, which no signal may interrupt: status 5 if one did.
+ *
  * The lines that touch far memory are marked: the test finds their numbers by the marks. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -82,6 +86,16 @@ static void* run(void* argument) {
   return NULL;
 }
 
+static volatile sig_atomic_t g_ended = 0;
+
+/* poll(2) is never restarted by itself, whatever SA_RESTART says. Returns how often it was interrupted. */
+static void* wait_in_calls(void* argument) {
+  (void)argument;
+  size_t interrupted = 0;
+  while (!g_ended) interrupted += poll(NULL, 0, 1) < 0 && errno == EINTR;
+  return (void*)interrupted;
+}
+
 static void fill(struct work* work) {
   work->memory = aligned_alloc(PAGE, work->pages * PAGE);
   if (work->memory == NULL) exit(3);
@@ -90,7 +104,7 @@ static void fill(struct work* work) {
 
 int main(int count, char** arguments) {
   int forks = count > 1 && strcmp(arguments[1], "fork") == 0, dies = count > 1 && strcmp(arguments[1], "die") == 0;
-  int shift = forks || dies;
+  int calls = count > 1 && strcmp(arguments[1], "calls") == 0, shift = forks || dies || calls;
   struct work work = {.pages = count > 1 + shift ? strtoul(arguments[1 + shift], NULL, 10) : 8192,
                       .rounds = count > 2 + shift ? strtoul(arguments[2 + shift], NULL, 10) : 1,
                       .state = 42};
@@ -98,7 +112,8 @@ int main(int count, char** arguments) {
   signal(SIGUSR1, enough);
   fill(&work);
   pid_t child = forks ? fork() : 1;
-  pthread_t other[16];
+  pthread_t other[16], waiter;
+  if (calls) pthread_create(&waiter, NULL, wait_in_calls, NULL);
   struct work others[16];
   for (int i = 1; i < threads && i < 16; ++i) {
     others[i] = work;
@@ -108,6 +123,10 @@ int main(int count, char** arguments) {
   run(&work);
   for (int i = 1; i < threads && i < 16; ++i) pthread_join(other[i], NULL);
   if (dies) kill(getpid(), SIGKILL);
+  void* interrupted = NULL;
+  g_ended = 1;
+  if (calls) pthread_join(waiter, &interrupted);
+  if (interrupted != NULL) return 5;
   if (child == 0) _exit(0);
   int status = 0;
   if (forks && (waitpid(child, &status, 0) != child || status != 0)) return 4;

@@ -1,14 +1,17 @@
 """Traces of test/trace/subject.c, and what is known of its faults."""
 
+import collections
 import html
 import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
+import zlib
 
 HINTERLAND = os.environ["HINTERLAND_TEST_COMMAND"]
 SUBJECT = os.environ["HINTERLAND_TEST_SUBJECT"]
@@ -24,6 +27,43 @@ def marked_lines(source=SOURCE):
         if found:
             marks[found.group(1)] = number
     return marks
+
+
+def pixels_of(png):
+    """{(red, green, blue): pixels} of a PNG of eight bits a colour, not interlaced."""
+    at, packed, counts = 8, b"", collections.Counter()
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        if kind == b"IHDR":
+            width, height, bits, colour = struct.unpack(">IIBB", png[at + 8:at + 18])
+            size = {2: 3, 6: 4}[colour]
+            assert bits == 8
+        if kind == b"IDAT":
+            packed += png[at + 8:at + 8 + length]
+        at += 12 + length
+    data, before = zlib.decompress(packed), bytearray(width * size)
+    for row in range(height):
+        begin = row * (width * size + 1)
+        line = unfiltered(data[begin], bytearray(data[begin + 1:begin + 1 + width * size]), before, size)
+        counts.update(zip(line[0::size], line[1::size], line[2::size]))
+        before = line
+    return counts
+
+
+def unfiltered(method, line, before, size):
+    """A row of a PNG, whose pixels have `size` bytes, behind the row `before`."""
+    if method == 2:
+        return bytearray((value + up) & 255 for value, up in zip(line, before))
+    for i in range(len(line) if method else 0):
+        left, up = line[i - size] if i >= size else 0, before[i]
+        if method == 4:
+            corner = before[i - size] if i >= size else 0
+            to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
+            guess = left if to_left <= to_up and to_left <= to_corner else up if to_up <= to_corner else corner
+        else:
+            guess = left if method == 1 else (left + up) // 2
+        line[i] = (line[i] + guess) & 255
+    return line
 
 
 class TraceTest(unittest.TestCase):
@@ -75,19 +115,30 @@ class TraceTest(unittest.TestCase):
         if "does not let page faults be sampled" in done.stderr:
             self.skipTest("the kernel does not let this user sample page faults (kernel.perf_event_paranoid)")
 
-    def driven(self, page, script):
-        """What the script left in document.body.dataset.result, as JSON, at the end of the page in headless Chromium.
-        `errors` in it, which is window.errors, must be empty."""
+    def browser(self):
         browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
         if browser is None:
             self.skipTest("no Chromium is installed")
+        return [browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
+                f"--user-data-dir={self.path('browser')}"]
+
+    def screenshot(self, page, width=900, height=700):
+        """{(red, green, blue): pixels} of the page as Chromium draws it."""
+        path = pathlib.Path(self.path("shown.html"))
+        path.write_text(page, encoding="utf-8")
+        subprocess.run([*self.browser(), f"--window-size={width},{height}", f"--screenshot={self.path('shown.png')}",
+                        f"file://{path}"], capture_output=True, check=True, timeout=100)
+        return pixels_of(pathlib.Path(self.path("shown.png")).read_bytes())
+
+    def driven(self, page, script):
+        """What the script left in document.body.dataset.result, as JSON, at the end of the page in headless Chromium.
+        `errors` in it, which is window.errors, must be empty."""
         page = page.replace("<body>", "<body><script>window.errors = []; "
                             "addEventListener('error', e => errors.push(e.message));</script>")
         path = pathlib.Path(self.path("driven.html"))
         path.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
-                               f"--user-data-dir={self.path('browser')}", "--dump-dom", f"file://{path}"],
-                              capture_output=True, text=True, check=False, timeout=100)
+        done = subprocess.run([*self.browser(), "--dump-dom", f"file://{path}"], capture_output=True, text=True,
+                              check=False, timeout=100)
         found = re.search(r'data-result="([^"]*)"', done.stdout)
         self.assertIsNotNone(found, done.stderr[-2000:])
         result = json.loads(html.unescape(found.group(1)))

@@ -154,6 +154,17 @@ class Patched(AdviceTest):
         self.assertNotIn("&values[", text)
         self.assertIn("seldom misses", " ".join(place["why"] for place in report["places"]))
 
+    def test_a_page_behind_that_few_want(self):
+        """It follows one look-up in ten, at another line: the line of the other nine does not ask for it."""
+        report, text = self.follow("items.c", "4M", "2048", "30000")
+        self.assertIn("hl_read(&item->key);", text)
+        self.assertLess(report["waiting_advised_s"], report["waiting_s"] * 0.9)
+
+    def test_what_a_library_goes_on_from_ends_soon(self):
+        """Its first page is there already, and the next one is wanted once in ten: as many bytes as it is likely to use."""
+        _, text = self.follow("texts.c", "4M", "40000", "30000")
+        self.assertIn("hl_hint(record->text, .size = 1024);", text)
+
     def test_with_compile_commands_from_another_place(self):
         """Sources that were moved, which need an option to compile: out of compile_commands.json."""
         name = "random_array.c"

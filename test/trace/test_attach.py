@@ -15,9 +15,9 @@ UNTIL_TOLD = "1000"  # rounds of the subject: more than any test waits for
 
 
 class Attach(TraceTest):
-    def begin(self, *words, local="16M"):
+    def begin(self, *words, local="16M", options=()):
         """A program under `hinterland run`, once it pages."""
-        program = subprocess.Popen([HINTERLAND, "run", "--local", local, "--far", "mem:", "--", *words],
+        program = subprocess.Popen([HINTERLAND, "run", "--local", local, "--far", "mem:", *options, "--", *words],
                                    env=self.environment, cwd=self.folder, stdout=subprocess.PIPE, text=True)
         self.addCleanup(program.stdout.close)
         self.addCleanup(program.wait)
@@ -100,6 +100,16 @@ class Attach(TraceTest):
         self.need_kernel_sampling(done)
         report = self.report("t.trace", "--by", "thread")
         self.assertEqual(len(report["sites"]), 4, report["sites"])
+
+    def test_served_by_signal(self):
+        program = self.begin(SUBJECT, str(PAGES), UNTIL_TOLD, options=("--fault", "signal"))
+        done = self.attach(program, "--seconds", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = self.report("t.trace", "--by", "function")
+        self.assertEqual(report["sites"][0]["function"], "read_pages")
+        self.need_kernel_sampling(done)
+        self.assertGreater(report["stacks_complete_share"], 0.9)
+        self.ends_well(program)
 
     def test_tracer_killed(self):
         """The program goes on, and can be traced again at once."""

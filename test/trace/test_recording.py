@@ -55,6 +55,7 @@ class Recording(TraceTest):
         """At the default rate they stand for as many faults as there were."""
         for threads in ("1", "4"):
             done = self.trace(SUBJECT, str(PAGES), "2", threads, options=("--force",))
+            self.assertEqual(done.returncode, 0, done.stderr)
             self.need_kernel_sampling(done)
             report = self.report("t.trace")
             self.assertGreater(report["stacks"], 50)
@@ -133,9 +134,54 @@ class Recording(TraceTest):
         found = next(report for report in reports if report["program"] == "subject")
         self.assertEqual(found["sites"][0]["function"], "read_pages", found["sites"][:3])
 
+    def test_no_system_call_is_interrupted(self):
+        """A stack with every fault, and a thread that waits in calls which a signal would end."""
+        for mode in ("message", "signal"):
+            done = self.trace(SUBJECT, "calls", str(PAGES), "2", options=("--rate", "0", "--fault", mode, "--force"))
+            self.assertEqual(done.returncode, 0, (mode, done.stderr))
+            self.need_kernel_sampling(done)
+            self.assertGreater(self.report("t.trace")["stacks"], PAGES / 8)
+
     def test_nothing_is_left_behind(self):
         self.trace(SUBJECT, str(PAGES), "1")
         self.assertEqual(self.files_left(), [])
+
+
+class BySignal(TraceTest):
+    """Threads that serve their own faults: the kernel samples these when they begin."""
+    OPTIONS = ("--fault", "signal", "--report", "run.json", "--force")
+
+    def test_faults_and_stacks(self):
+        plain = subprocess.run([SUBJECT, str(PAGES), "4"], capture_output=True, text=True, check=True)
+        done = self.trace(SUBJECT, str(PAGES), "4", options=self.OPTIONS)
+        self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), done.stderr)
+        with open(self.path("run.json"), encoding="utf-8") as file:
+            counters = json.load(file)["totals"]["counters"]
+        report = self.report("t.trace", "--by", "function")
+        for kind, counter in (("read", "faults_read"), ("write", "faults_write"), ("refault", "faults_refault"),
+                              ("write-protect", "faults_write_protect"), ("first touch", "faults_first_touch")):
+            self.assertAlmostEqual(report["faults_by_kind"][kind], counters[counter], delta=1, msg=(kind, counters))
+        self.need_kernel_sampling(done)
+        self.assertGreater(report["stacks_complete_share"], 0.95)
+        known = report["stacks_stand_for_faults"] + report["stacks_lost"] * FAULTS_EACH
+        self.assertAlmostEqual(known / report["faults"], 1, delta=0.1, msg=report)
+        sites = {site["function"]: site for site in report["sites"]}
+        self.assertAlmostEqual(sites["write_pages"]["faults"] / sites["read_pages"]["faults"], 1 / 4, delta=0.15)
+        self.assertGreater(sites["read_pages"]["latency_mean_ns"], 500)  # two system calls at least
+
+    def test_threads(self):
+        done = self.trace(SUBJECT, str(PAGES), "2", "4", options=self.OPTIONS)
+        self.need_kernel_sampling(done)
+        report = self.report("t.trace", "--by", "thread")
+        self.assertEqual(len([site for site in report["sites"] if site["share"] > 0.1]), 4, report["sites"])
+
+    def test_sampling_not_permitted(self):
+        done = self.trace(SUBJECT, str(PAGES), "4", options=self.OPTIONS, preexec_fn=without_sampling)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("kernel.perf_event_paranoid", done.stderr)
+        report = self.report("t.trace", "--by", "function")
+        self.assertEqual(report["sites"][0]["function"], "read_pages")
+        self.assertAlmostEqual(report["stacks"] * 16 / report["faults"], 1, delta=0.3)
 
 
 class Sizes(TraceTest):

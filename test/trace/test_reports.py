@@ -2,8 +2,11 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
+import struct
+import subprocess
 import unittest
 
 from support import PAGES, SUBJECT, TraceTest, marked_lines
@@ -106,68 +109,6 @@ class Reports(TraceTest):
         self.assertEqual(self.call("report", "t.trace", "--speedscope", "s.json", "--force").returncode, 0)
 
 
-class Pages(TraceTest):
-    def setUp(self):
-        super().setUp()
-        self.use_shared_trace()
-        done = self.call("report", "t.trace", "--html", "t.html")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path("t.html"), encoding="utf-8") as file:
-            self.page = file.read()
-
-    def test_needs_nothing_else(self):
-        """No address of another file or of the network, and the data is whole."""
-        markup = re.sub(r'<script id="data".*?</script>', "", self.page, flags=re.DOTALL)
-        self.assertNotRegex(markup, r"https?:|src=|href=|@import|url\(")
-        data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', self.page, re.DOTALL).group(1))
-        report = self.report("t.trace")
-        self.assertEqual(sum(data["faults"]), report["faults"])
-        self.assertEqual(sum(cell[3] for cell in data["map"]["cells"]), report["faults"])
-        self.assertAlmostEqual(data["tree"][1][1] / report["faults"], data["faults"][1] / report["faults"], delta=0.05)
-        fetches = [point[1] for point in data["curve"]]
-        self.assertEqual(fetches, sorted(fetches, reverse=True))
-        self.assertTrue(any("MARK read" in line[1] for site in data["sites"] for line in site["source"]))
-
-    def test_curve_is_what_replay_says(self):
-        """Each point of "what more local memory would save" is the fetches that `replay` foretells for that budget."""
-        data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', self.page, re.DOTALL).group(1))
-        self.assertEqual(data["replayed"], sum(data["faults"]))
-        self.assertGreater(len(data["curve"]), 2)
-        for local, fetches in data["curve"]:
-            done = self.call("replay", "t.trace", "--local", str(local), "--json")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(json.loads(done.stdout)["runs"][0]["faults_fetch"], fetches, local)
-
-    def test_in_a_browser(self):
-        """Drawn without an error; a search, a click that zooms, and a click on a line do what they say."""
-        script = """
-          const result = {errors: window.errors};
-          search('read_pages');
-          result.found = document.getElementById('found').textContent;
-          const box = canvas.getBoundingClientRect(), read = drawn.find(d => d[3].name.startsWith('read_pages'));
-          const at = {clientX: box.left + read[0] + read[2] / 2, clientY: box.top + read[1] + 5, bubbles: true};
-          canvas.dispatchEvent(new MouseEvent('mousemove', at));
-          result.tip = document.getElementById('tip').textContent;
-          canvas.dispatchEvent(new MouseEvent('click', at));
-          result.zoomed = zoom.name;
-          document.getElementById('reset').click();
-          result.reset = zoom.name;
-          document.querySelector('#sites tr').click();
-          result.source = document.querySelector('#sites pre b').textContent;
-          const map = document.getElementById('map');
-          const pixels = map.getContext('2d').getImageData(0, 0, map.width, map.height).data;
-          result.painted = pixels.some(value => value !== 0);
-          document.body.dataset.result = JSON.stringify(result);
-        """
-        result = self.driven(self.page, script)
-        self.assertRegex(result["found"], r"^[67]\d\.\d % of all faults$")
-        self.assertIn("read_pages", result["tip"])
-        self.assertIn("read_pages", result["zoomed"])
-        self.assertIn("all faults", result["reset"])
-        self.assertIn("MARK read", result["source"])
-        self.assertTrue(result["painted"])
-
-
 class Replays(TraceTest):
     def test_predicts_real_runs(self):
         """Recorded with a quarter local, the faults at other budgets and policies are foretold within 10 %."""
@@ -235,10 +176,43 @@ class OtherBuilds(TraceTest):
         self.assertIn("is not the file that ran", done.stderr)
         self.assertNotIn("read_pages", done.stdout)
 
+    def test_on_another_machine(self):
+        """Without the program: lines out of its debug file, or out of the program, in a folder that is named."""
+        copy = self.path("program")
+        shutil.copy(SUBJECT, copy)
+        self.need_kernel_sampling(self.trace(copy, str(PAGES), "1"))
+        wanted = f"subject.c:{marked_lines()['read']} read_pages"
+        os.remove(copy)
+        done = self.call("report", "t.trace")
+        self.assertIn("--debug-files FOLDER", done.stderr)
+        self.assertNotIn(wanted, done.stdout)
+        build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", SUBJECT], capture_output=True,
+                                                                text=True, check=True).stdout).group(1)
+        for folder, name in (("whole", "program"), ("separate", "program.debug"),
+                             ("installed", f".build-id/{build_id[:2]}/{build_id[2:]}.debug")):
+            path = pathlib.Path(self.path(folder), name)
+            path.parent.mkdir(parents=True)
+            words = ["cp"] if folder == "whole" else ["objcopy", "--only-keep-debug"]
+            subprocess.run([*words, SUBJECT, str(path)], check=True)
+            done = self.call("report", "t.trace", "--debug-files", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(wanted, done.stdout, folder)
+        shutil.copy(os.path.join(os.path.dirname(SUBJECT), "subject-symbols"), self.path("whole/program"))
+        done = self.call("report", "t.trace", "--debug-files", "whole")  # of another build
+        self.assertNotIn("read_pages", done.stdout)
+
     def test_bad_traces(self):
         with open(self.path("empty"), "wb"):
             pass
-        cases = {"empty": "is empty", "/bin/ls": "is not a trace", "absent": "cannot be read", ".": ""}
+        self.assertEqual(self.trace(SUBJECT, str(PAGES), "1").returncode, 0)
+        whole = pathlib.Path(self.path("t.trace")).read_bytes()
+        pathlib.Path(self.path("newer")).write_bytes(whole[:8] + struct.pack("<I", 99) + whole[12:])
+        pathlib.Path(self.path("cut")).write_bytes(whole[:-20])
+        done = self.call("report", "cut")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no complete record", done.stderr)
+        self.assertRegex(done.stdout, r"\n[1-9]\d+ faults in ")
+        cases = {"newer": "version", "empty": "is empty", "/bin/ls": "is not a trace", "absent": "cannot be read", ".": ""}
         for name, says in cases.items():
             done = self.call("report", name)
             self.assertEqual(done.returncode, 1, name)

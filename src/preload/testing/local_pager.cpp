@@ -277,5 +277,6 @@ bool Pager::faults_by_signal() const { return false; }
 bool Pager::hold_for_call(std::uintptr_t, std::size_t, bool) { return true; }
 void Pager::let_go_after_call(std::uintptr_t, std::size_t) {}
 bool bus_signal::installed() { return false; }
+std::uintptr_t bus_signal::faulting_instruction() { return 0; }
 
 }  // namespace hinterland

@@ -1,11 +1,13 @@
 #include "trace/advice/advice.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
 
+#include "base/units.hpp"
 #include "policy/policies.hpp"
 #include "trace/advice/expression_types.hpp"
 #include "trace/advice/locate.hpp"
@@ -18,6 +20,7 @@ constexpr double kSmall = 0.01;                  // of the faults: of smaller pl
 constexpr double kCovered = 0.99;                // ... once the others have so many
 constexpr double kPays = 0.01;                   // of all waiting
 constexpr double kReplayedShare = 0.01;          // smaller places get the plain form without trying others
+constexpr double kFewerPagesPay = 0.05;          // of all waiting: else better a page too many than a fault
 constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1, kMostly = 0.8;
 constexpr int kEvictSoon = 15;
 // A hint in a loop whose page is there: three instructions that depend on each other, and loops that are simple no
@@ -205,8 +208,8 @@ class Adviser {
 
   // What is tried. A hint in a loop costs in each round, and keeps compilers from what they do with simple loops: one
   // that can stand before it does.
-  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool is_begin, LoopPlace loop,
-                                           Dialect dialect) {
+  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool in_library,
+                                           bool is_begin, LoopPlace loop, Dialect dialect) {
     std::vector<Candidate> all;
     ReplayHint plain;
     plain.write = pattern.writes() >= kWrites;
@@ -230,6 +233,12 @@ class Adviser {
     }
     if (loop != LoopPlace::inside && scattered) return {{plain, LoopPlace::before}};
     all.push_back({plain, LoopPlace::inside});
+    // The next page may be another place's, which has a hint of its own. (What a library is given, it goes on from.)
+    if (plain.pages_after != 0 && !has_size && !in_library) {
+      ReplayHint one = plain;
+      one.pages_after = 0;
+      all.push_back({one, LoopPlace::inside});
+    }
     if (pattern.sequential >= kOrdered) {
       ReplayHint sequential = plain;
       sequential.sequential = true;
@@ -272,7 +281,8 @@ class Adviser {
     Dialect dialect = located.dialect;
     LoopPlace loop = loop_place_of(located, advice.pattern.writes() >= kWrites);
     bool is_begin = is_begin_for_library(advice, access);
-    std::vector<Candidate> all = candidates(advice.pattern, !access.size.empty(), is_begin, loop, dialect);
+    std::vector<Candidate> all =
+        candidates(advice.pattern, !access.size.empty(), !advice.site.via.empty(), is_begin, loop, dialect);
     Candidate best = all.front();
     bool tried = report_.predicted && advice.share >= kReplayedShare;
     if (tried) {
@@ -288,6 +298,7 @@ class Adviser {
       // loop next to nothing, and seq, where it goes in order, a comparison with the last page.
       auto needed = [&](const Candidate& each) {
         if (each.place == LoopPlace::before) return -0.03;
+        if (each.hint.pages_after < all.front().hint.pages_after) return kFewerPagesPay;
         if (each.hint.sequential && advice.pattern.sequential >= kMostly) return -0.01;
         return each.hint.read_ahead != 0 ? 0.03 : 0.001;
       };
@@ -366,9 +377,14 @@ class Adviser {
       bool has_object = object.address_last != access.address_last || located.source->is(access.sign, "*");
       if (spans && form.size.empty() && dialect != Dialect::cxx && kind == AddressKind::plain && has_object)
         add(ready, place_hint(*located.source, dialect, with_object(*located.source, form, object), object, false));
-      // Of what has no size, the next page.
-      if (spans && form.size.empty() && form.read_ahead == 0 && !form.sequential && dialect != Dialect::cxx)
-        form.read_ahead = 1;
+      // Of what has no size, the next page; of what a library goes on from, which may be there already, only what it
+      // is likely to reach.
+      if (spans && form.size.empty() && form.read_ahead == 0 && !form.sequential && dialect != Dialect::cxx) {
+        if (!advice.site.via.empty() && can_say_size(dialect, form))
+          form.size = std::to_string(likely_bytes(advice.pattern));
+        else
+          form.read_ahead = 1;
+      }
       bool unknown = kind == AddressKind::unknown && !access.whole_object;
       Access written = access;
       if (kind == AddressKind::iterator) written.is_iterator = true;
@@ -390,6 +406,12 @@ class Adviser {
   }
   static std::int32_t pages_of_run(const AccessPattern& pattern) {
     return static_cast<std::int32_t>(std::clamp(std::lround(pattern.run_pages) - 1, 1L, long{kPiecePages}));
+  }
+  // Of what begins anywhere on a page and goes on to the next in such a share of the calls, so much is used in the
+  // mean. Twice that, as not all are alike.
+  static std::uint64_t likely_bytes(const AccessPattern& pattern) {
+    auto bytes = static_cast<std::uint64_t>(2 * pattern.next_page * static_cast<double>(kPageSize));
+    return std::clamp<std::uint64_t>(std::bit_ceil(bytes), 64, kPageSize);
   }
   static void add(ReadyHint& ready, PlacedHint placed) {
     if (!placed.insertions.empty()) ready.ways.push_back(std::move(placed));
