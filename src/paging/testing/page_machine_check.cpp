@@ -1,4 +1,5 @@
-// The invariants of docs/architecture.md, as equations over page words, frames, far space and the fake kernel's flags.
+// The invariants of docs/architecture.md, as equations over page words, frames, far space and the fake kernel's
+// flags.
 #include <algorithm>
 #include <cstring>
 
