@@ -10,7 +10,6 @@
 #include <cerrno>
 
 #include "base/log.hpp"
-#include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
 
@@ -69,7 +68,6 @@ int Pager::before_fork() {
   Impl& parts = *impl_;
   touch_stack_below();
   parts.refuse_copies();
-  bus_signal::before_fork();
   parts.heap_calls.close();
   parts.map_mutex.lock();
   parts.core.space->begin_child();
@@ -107,7 +105,6 @@ void Pager::after_fork_in_parent(bool forked) {
   }
   parts.map_mutex.unlock();
   parts.heap_calls.open();
-  bus_signal::after_fork();
   if (forked) count(Counter::forks);
 }
 
@@ -115,7 +112,6 @@ void Pager::after_fork_in_child() {
   Impl& parts = *impl_;
   parts.map_mutex.reset_after_fork();
   parts.heap_calls.after_fork_in_child();
-  bus_signal::after_fork();
   parts.copy_mark.set();
   reserve_in_child();
   if (Status status = parts.resume_in_child(); !status) {

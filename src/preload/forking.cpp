@@ -1,6 +1,6 @@
 // Order in the parent: prepare handlers (user code) - stdio lock - our tables - no allocation in jemalloc by the
-// runtime - jemalloc's locks - pager - system call. In the child the same backwards, with far memory first, because
-// everything else may lie in it.
+// runtime - jemalloc's locks - SIGBUS action - pager - system call. In the child the same backwards, with far memory
+// first, because everything else may lie in it.
 #include "preload/forking.hpp"
 
 #include <unistd.h>
@@ -9,6 +9,7 @@
 
 #include "base/inside.hpp"
 #include "base/stats.hpp"
+#include "paging/bus_signal.hpp"
 #include "preload/atfork.hpp"
 #include "preload/crash.hpp"
 #include "preload/far_heap.hpp"
@@ -49,6 +50,7 @@ void unlock_all() {
 
 void after_in_parent(bool forked) {
   pager().after_fork_in_parent(forked);
+  bus_signal::after_fork();
   jemalloc_fork_handlers().parent();
   heap_gate::open_in_parent();
   unlock_all();
@@ -60,6 +62,7 @@ void after_in_child() {
   heap_gate::open_in_child();
   pager().reserve_in_child();            // before anything is mapped here
   open_stat_page(stat_page()->program);  // before the pager's new threads look at it
+  bus_signal::after_fork();
   pager().after_fork_in_child();
   unlock_all();
   threads::after_fork_in_child();
@@ -74,6 +77,7 @@ pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
   InsideRuntime inside;
   long child = off_far_stack(pager(), [=] {  // in the child, too, whose far memory is there at the end only
     lock_all();
+    bus_signal::before_fork();  // last: who has it and meets a page that is lost would wait for itself
     long made = pager().before_fork();
     if (made == 0) made = make(argument);
     if (made == 0)

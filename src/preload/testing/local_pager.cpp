@@ -277,6 +277,8 @@ bool Pager::faults_by_signal() const { return false; }
 bool Pager::hold_for_call(std::uintptr_t, std::size_t, bool) { return true; }
 void Pager::let_go_after_call(std::uintptr_t, std::size_t) {}
 bool bus_signal::installed() { return false; }
+void bus_signal::before_fork() {}
+void bus_signal::after_fork() {}
 std::uintptr_t bus_signal::faulting_instruction() { return 0; }
 
 }  // namespace hinterland
