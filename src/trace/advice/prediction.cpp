@@ -17,10 +17,10 @@ constexpr double kHintLeastNs = 2000, kSparedLeastNs = 2200;
 // not wait until the scheduler lets the thread run again.
 class Latencies {
  public:
-  Latencies(const TraceFile& trace, std::initializer_list<FaultKind> kinds) {
+  Latencies(std::span<const StackSample> samples, std::initializer_list<FaultKind> kinds) {
     double sum = 0, weight = 0;
     std::vector<std::uint64_t> all;
-    for (const StackSample& sample : trace.samples) {
+    for (const StackSample& sample : samples) {
       if (sample.latency_ns == 0 || std::find(kinds.begin(), kinds.end(), sample.fault.kind) == kinds.end()) continue;
       sum += static_cast<double>(sample.weight) * static_cast<double>(sample.latency_ns);
       weight += static_cast<double>(sample.weight);
@@ -37,13 +37,13 @@ class Latencies {
 
 }  // namespace
 
-Costs costs_of(const TraceFile& trace) {
-  Latencies fetch(trace, {FaultKind::read, FaultKind::write});
+Costs costs_of(std::span<const StackSample> samples) {
+  Latencies fetch(samples, {FaultKind::read, FaultKind::write});
   Costs costs;
   costs.measured = fetch.mean > 0;
   if (!costs.measured) fetch.mean = fetch.quick_ns = kLatencyUnknownNs;
   auto set = [&](FaultKind kind, double& by_fault, double& by_hint) {
-    Latencies own(trace, {kind});
+    Latencies own(samples, {kind});
     const Latencies& known = own.mean > 0 && kind != FaultKind::read ? own : fetch;
     by_hint = std::max(known.quick_ns - kWakeNs, kHintLeastNs);
     by_fault = std::max(known.mean + kDeliveryNs, by_hint + kSparedLeastNs);
@@ -51,6 +51,11 @@ Costs costs_of(const TraceFile& trace) {
   set(FaultKind::read, costs.fetch_fault, costs.fetch_hint);
   set(FaultKind::refault, costs.refault_fault, costs.refault_hint);
   set(FaultKind::write_protect, costs.protection_fault, costs.protection_hint);
+  // They do less than a fetch does. Where few samples of a busy machine say otherwise, it is the machine's doing.
+  costs.refault_fault = std::min(costs.refault_fault, costs.fetch_fault);
+  costs.refault_hint = std::min(costs.refault_hint, costs.fetch_hint);
+  costs.protection_fault = std::min(costs.protection_fault, costs.fetch_fault);
+  costs.protection_hint = std::min(costs.protection_hint, costs.fetch_hint);
   return costs;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "trace/advice/fault_sites.hpp"
@@ -19,7 +20,7 @@ struct Costs {
   double page_ahead = 1100;  // a page more with the same request: in, and out again
   bool measured = false;     // false: the trace has no latencies, and 10 us a fault are taken for them
 };
-Costs costs_of(const TraceFile& trace);
+Costs costs_of(std::span<const StackSample> samples);
 
 struct Prediction {
   ReplayResult result;
