@@ -87,7 +87,7 @@ TEST(KeepRoomTest, RunsAreLeftToTheBackground) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
     std::uint64_t here = 0, background = 0;
-    for (int round = 0; round < 3; ++round) {  // the background may have had no CPU
+    for (int round = 0; round < 10; ++round) {  // the background may have had no CPU
       here = counted(Counter::reclaim_handler_pages), background = counted(Counter::reclaim_background_pages);
       if (std::string wrong = change_and_compare(pager, false); !wrong.empty()) return wrong;
       here = counted(Counter::reclaim_handler_pages) - here;
