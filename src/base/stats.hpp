@@ -117,13 +117,14 @@ struct InsideView {
   // Of t_inside_runtime (base/inside.hpp), from a thread's pointer (FS): a thread that is stopped while it is not 0
   // may hold what the runtime needs to serve faults.
   std::atomic<std::int64_t> inside_offset;
-  // Threads of ours: they serve faults, and must not be stopped.
-  std::array<std::atomic<std::int32_t>, 6> runtime_threads;
+  // Threads of ours: they serve faults, and must not be stopped. At most nine exist: four handlers, who writes back,
+  // two that reclaim, who gathers hints, the housekeeper.
+  std::array<std::atomic<std::int32_t>, 16> runtime_threads;
 };
 
 struct StatPage {
   static constexpr std::uint64_t kMagic = 0x31544154534c4e48;  // "HNLSTAT1"
-  static constexpr std::uint32_t kVersion = 5;
+  static constexpr std::uint32_t kVersion = 6;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not ready
   std::uint32_t version;

@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
+#include <thread>
 
 #include "base/clock.hpp"
 
@@ -177,6 +179,24 @@ TEST_F(StatsTest, ChildThatCannotOpenOneDoesNotCountIntoItsParents) {
                 return counted(*stat_page(), Counter::pages_in) == 7 && gauge(*stat_page(), Gauge::far_bytes) == 8;
               });
               return child == 0 && counted(*stat_page(), Counter::pages_in) == 0;
+            }),
+            0);
+}
+
+// `hinterland core` would stop a thread that found no place, and wait for ever for what that thread serves.
+TEST_F(StatsTest, EachOfNineRuntimeThreadsIsNamed) {
+  EXPECT_EQ(in_child([] {
+              if (open_stat_page("p") != 0) return false;
+              std::set<std::int32_t> noted, named;
+              for (int i = 0; i < 9; ++i) {
+                std::thread([&] {
+                  note_runtime_thread();
+                  noted.insert(gettid());
+                }).join();
+              }
+              for (const auto& thread : stat_page()->inside.runtime_threads)
+                if (thread != 0) named.insert(thread);
+              return named == noted;
             }),
             0);
 }
