@@ -70,14 +70,17 @@ class RealKernel final : public Kernel {
   KernelFeatures features_;
   int fault_fd_ = -1;
   int self_fd_ = -1;  // pidfd of this process, or abi::kPidfdSelfThreadGroup
+  // Opened early: a program that has become another user is not let into its own /proc/self. -1: there is none.
+  int pagemap_fd_ = -1;
   bool blocking_ = true;
 };
 
 Status RealKernel::open() {
-  // In a forked child the inherited descriptor is the parent's: only the child's copy of the number is closed.
-  if (fault_fd_ >= 0) close(fault_fd_);
-  if (self_fd_ >= 0) close(self_fd_);
-  fault_fd_ = self_fd_ = -1;
+  // In a forked child the inherited descriptors are the parent's: only the child's copies of the numbers are closed.
+  for (int* inherited : {&fault_fd_, &self_fd_, &pagemap_fd_}) {
+    if (*inherited >= 0) close(*inherited);
+    *inherited = -1;
+  }
   blocking_ = true;
 
   Result<ProbedDescriptor> opened = open_fault_descriptor(delivery_);
@@ -88,6 +91,8 @@ Status RealKernel::open() {
   self_fd_ = pidfd_for_self_advice();
   if (self_fd_ >= 0) self_fd_ = move_high(self_fd_);
   features_.vectored_discard = self_fd_ != -1;
+  pagemap_fd_ = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pagemap_fd_ >= 0) pagemap_fd_ = move_high(pagemap_fd_);
   uffd_msg none;
   features_.look_for_faults = look({&none, 1}) < 0 && errno == EAGAIN;
   return {};
@@ -95,8 +100,8 @@ Status RealKernel::open() {
 
 std::size_t RealKernel::descriptors(int* out, std::size_t max) const {
   std::size_t count = 0;
-  if (fault_fd_ >= 0 && count < max) out[count++] = fault_fd_;
-  if (self_fd_ >= 0 && count < max) out[count++] = self_fd_;
+  for (int ours : {fault_fd_, self_fd_, pagemap_fd_})
+    if (ours >= 0 && count < max) out[count++] = ours;
   return count;
 }
 
@@ -279,15 +284,14 @@ int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std
     bits[0] = 1;
     return 0;
   }
-  int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (pagemap < 0) return -errno;
+  if (pagemap_fd_ < 0) return -ENOENT;
   std::fill(bits.begin(), bits.end(), 0);
   std::array<std::uint64_t, 512> entries;
   int error = 0;
   for (std::size_t at = 0; at < pages && error == 0;) {
     std::size_t wanted = std::min(entries.size(), pages - at) * sizeof(std::uint64_t);
     off_t offset = static_cast<off_t>(((address >> kPageShift) + at) * sizeof(std::uint64_t));
-    ssize_t got = pread(pagemap, entries.data(), wanted, offset);
+    ssize_t got = pread(pagemap_fd_, entries.data(), wanted, offset);
     if (got <= 0) {
       error = got < 0 ? -errno : -EIO;
       break;
@@ -295,7 +299,6 @@ int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std
     for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(std::uint64_t); ++i, ++at)
       if ((entries[i] & (abi::kPagemapPresent | abi::kPagemapSwapped)) != 0) bits[at / 64] |= 1ull << (at % 64);
   }
-  close(pagemap);
   return error;
 }
 
