@@ -33,16 +33,17 @@ struct OpenedDescriptor {
 };
 
 // One that also serves faults taken inside system calls: needs CAP_SYS_PTRACE, the sysctl, or the device file. The
-// file is tried whatever the call said: a sandbox may forbid the call and hand in the file.
-Result<OpenedDescriptor> open_descriptor() {
+// file is tried whatever the call said: a sandbox may forbid the call and hand in the file. `kept_device`: the file,
+// opened when the process might still do that; -1: none.
+Result<OpenedDescriptor> open_descriptor(int kept_device = -1) {
   long descriptor = syscall(SYS_userfaultfd, O_CLOEXEC);
   if (descriptor >= 0) return OpenedDescriptor{static_cast<int>(descriptor), "userfaultfd(2)"};
   int error = errno;
-  int device = open(kDevice, O_RDWR | O_CLOEXEC);
-  if (device < 0) return std::unexpected(fault_refusal(error, errno));
-  int made = ioctl(device, abi::kIoctlNewDescriptor, O_CLOEXEC);
+  int device = open_fault_device();
+  if (device < 0 && kept_device < 0) return std::unexpected(fault_refusal(error, errno));
+  int made = ioctl(device >= 0 ? device : kept_device, abi::kIoctlNewDescriptor, O_CLOEXEC);
   int device_error = errno;
-  close(device);
+  if (device >= 0) close(device);
   if (made < 0) return std::unexpected(fault_refusal(error, device_error));
   return OpenedDescriptor{made, kDevice};
 }
@@ -85,6 +86,8 @@ Error fault_refusal(int call_error, int device_error) {
       .remedy("run: sudo sysctl vm.unprivileged_userfaultfd=1 (or: sudo setfacl -m u:%u:rw %s)", user, kDevice);
 }
 
+int open_fault_device() { return open(kDevice, O_RDWR | O_CLOEXEC); }
+
 bool faults_permitted() {
   if (Result<OpenedDescriptor> opened = open_descriptor(); opened) {
     close(opened->descriptor);
@@ -102,9 +105,9 @@ bool user_mode_faults_permitted() {
 
 void disable_kernel_features(const DisabledFeatures& disabled) { g_disabled = disabled; }
 
-Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery) {
+Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery, int kept_device) {
   // The handshake can be done once a descriptor: ask a throw-away one first.
-  Result<OpenedDescriptor> throw_away = open_descriptor();
+  Result<OpenedDescriptor> throw_away = open_descriptor(kept_device);
   if (!throw_away) return std::unexpected(throw_away.error());
   Result<__u64> offered = handshake(throw_away->descriptor, 0);
   close(throw_away->descriptor);
@@ -122,7 +125,7 @@ Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery) {
   if (g_disabled.poison) wanted &= ~abi::kFeaturePoison;
   if (g_disabled.move) wanted &= ~abi::kFeatureMove;
 
-  Result<OpenedDescriptor> opened = open_descriptor();
+  Result<OpenedDescriptor> opened = open_descriptor(kept_device);
   if (!opened) return std::unexpected(opened.error());
   if (Result<__u64> enabled = handshake(opened->descriptor, wanted); !enabled) {
     close(opened->descriptor);

@@ -18,7 +18,14 @@ struct ProbedDescriptor {
 
 // A userfaultfd with the API handshake done and every feature on that exists, save those switched off with
 // disable_kernel_features(). The error names the setting that forbids it and the command that mends it.
-Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery = FaultDelivery::messages);
+// `kept_device`: of open_fault_device(), borrowed.
+Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery = FaultDelivery::messages,
+                                               int kept_device = -1);
+
+// /dev/userfaultfd, or -1 with errno. Who opened it makes userfaultfds from it also after the privileges are given
+// up, and so do the forked children that inherit it: the kernel asks for permission when the file is opened. The
+// caller closes it.
+int open_fault_device();
 
 // False: nothing but permission is missing.
 bool faults_permitted();

@@ -70,8 +70,9 @@ class RealKernel final : public Kernel {
   KernelFeatures features_;
   int fault_fd_ = -1;
   int self_fd_ = -1;  // pidfd of this process, or abi::kPidfdSelfThreadGroup
-  // Opened early: a program that has become another user is not let into its own /proc/self. -1: there is none.
-  int pagemap_fd_ = -1;
+  // Opened early: a program that has become another user is not let into its own /proc/self, nor are its children.
+  int pagemap_fd_ = -EBADF;  // below zero: why there is none
+  int device_fd_ = -1;       // with which such a program's children have userfaultfds of their own; of no one process
   bool blocking_ = true;
 };
 
@@ -81,9 +82,10 @@ Status RealKernel::open() {
     if (*inherited >= 0) close(*inherited);
     *inherited = -1;
   }
+  if (device_fd_ < 0 && (device_fd_ = open_fault_device()) >= 0) device_fd_ = move_high(device_fd_);
   blocking_ = true;
 
-  Result<ProbedDescriptor> opened = open_fault_descriptor(delivery_);
+  Result<ProbedDescriptor> opened = open_fault_descriptor(delivery_, device_fd_);
   if (!opened) return std::unexpected(opened.error());
   fault_fd_ = move_high(opened->descriptor);
   features_ = opened->features;
@@ -92,7 +94,7 @@ Status RealKernel::open() {
   if (self_fd_ >= 0) self_fd_ = move_high(self_fd_);
   features_.vectored_discard = self_fd_ != -1;
   pagemap_fd_ = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (pagemap_fd_ >= 0) pagemap_fd_ = move_high(pagemap_fd_);
+  pagemap_fd_ = pagemap_fd_ >= 0 ? move_high(pagemap_fd_) : -errno;
   uffd_msg none;
   features_.look_for_faults = look({&none, 1}) < 0 && errno == EAGAIN;
   return {};
@@ -100,7 +102,7 @@ Status RealKernel::open() {
 
 std::size_t RealKernel::descriptors(int* out, std::size_t max) const {
   std::size_t count = 0;
-  for (int ours : {fault_fd_, self_fd_, pagemap_fd_})
+  for (int ours : {fault_fd_, self_fd_, pagemap_fd_, device_fd_})
     if (ours >= 0 && count < max) out[count++] = ours;
   return count;
 }
@@ -284,7 +286,7 @@ int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std
     bits[0] = 1;
     return 0;
   }
-  if (pagemap_fd_ < 0) return -ENOENT;
+  if (pagemap_fd_ < 0) return pagemap_fd_;
   std::fill(bits.begin(), bits.end(), 0);
   std::array<std::uint64_t, 512> entries;
   int error = 0;

@@ -1,5 +1,5 @@
-// A program that gives its privileges away, as servers do, and then forks. Its children may not page; while nothing
-// is far they need not.
+// A program that gives its privileges away, as servers do, and then forks. Its children may not open what paging
+// needs: while nothing is far they need not, and afterwards they have it from what their parent opened before.
 #include "report.h"
 
 #include <sys/mman.h>
