@@ -2,6 +2,7 @@
 #include "paging/evictor.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -29,9 +30,9 @@ bool all_zero(const void* page) {
 
 Result<std::unique_ptr<Evictor>> Evictor::create(Core& core) {
   auto evictor = std::unique_ptr<Evictor>(new Evictor(core));
-  auto channel = core.device->open_channel();
-  if (!channel) return std::unexpected(channel.error());
-  evictor->channel_ = std::move(*channel);
+  auto channels = core.devices.open_channels();
+  if (!channels) return std::unexpected(channels.error());
+  evictor->channels_ = std::move(*channels);
   return evictor;
 }
 
@@ -49,13 +50,17 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
     std::uint32_t surplus = surplus_frames();
     // Nothing left to choose: the second chance has to give way.
     if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(core_.frames.used(), missing));
-    if (surplus != 0) freed_now += expire_frames(surplus);
+    if (surplus != 0) {
+      std::uint32_t expired = expire_frames(surplus);
+      freed_now += expired;
+      if (expired < surplus) empty_frames_of_the_lost();
+    }
     freed_now += freed_aside_;
     freed += freed_now;
     if (freed_now <= 0 && wait_for_frames()) continue;
     ++round;
     if (chosen == 0 && freed_now == 0) break;
-    if (core_.device->lost() != 0 && freed_now <= 0) break;
+    if (core_.devices.all_lost() && freed_now <= 0) break;
   }
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
 }
@@ -129,7 +134,7 @@ bool Evictor::wait_for_frames() {
 // Locks the policy's victims; what cannot be taken now goes back to it.
 std::size_t Evictor::choose(std::size_t wanted) {
   std::array<hl_page, kBatchMax> pages;
-  std::size_t offered = core_.policy.choose_victims(std::span(pages.data(), wanted));
+  std::size_t offered = core_.policy.choose_victims(std::span(pages.data(), wanted), blocked_devices());
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < offered; ++i)
     if (accept({pages[i]}, &chosen_[accepted])) ++accepted;
@@ -152,7 +157,7 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     core_.unlock(page, word);
     return false;
   }
-  if (must_stay(word) || core_.pinned.contains(page)) {
+  if (must_stay(page, word) || core_.pinned.contains(page)) {
     core_.unlock(page, word);
     core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
     return false;
@@ -162,10 +167,22 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
 }
 
 // Of a lost device not even a clean page's copy can be had again (I4); to a full one nothing can be written.
-bool Evictor::must_stay(PageWord word) const {
+bool Evictor::must_stay(PageIndex page, PageWord word) const {
   if (word.discardable()) return false;
-  if (core_.device->lost() != 0) return true;
-  return word.dirty() && full_until_ns_ != 0 && now_ns() < full_until_ns_;
+  std::uint32_t device = word.has_far() ? word.far_page().device() : core_.policy.device_of(page);
+  return core_.devices.lost(device) != 0 || (word.dirty() && is_full(device));
+}
+
+bool Evictor::is_full(std::uint32_t device) const {
+  return full_until_ns_[device] != 0 && now_ns() < full_until_ns_[device];
+}
+
+// Those that take no pages now. Of a single device there is nothing to choose.
+std::uint32_t Evictor::blocked_devices() const {
+  std::uint32_t count = core_.devices.count(), blocked = 0;
+  for (std::uint32_t device = 0; count > 1 && device < count; ++device)
+    if (is_full(device) || core_.devices.lost(device) != 0) blocked |= 1u << device;
+  return blocked;
 }
 
 // Dirty pages need one, to be written from. Clean ones get one only as a second chance, and only while second
@@ -174,8 +191,9 @@ bool Evictor::wants_frame(const Victim& victim) {
   if (victim.word.discardable()) return false;
   if (victim.word.dirty()) return true;
   if (!core_.second_chance.enabled || !core_.take_by_move) return false;
-  if (core_.second_chance.pays()) return true;
-  return core_.second_chance.saves_a_fetch && ++park_sample_ % 16 == 0;
+  std::uint32_t device = victim.word.far_page().device();
+  bool saves = device == 0 ? core_.second_chance.saves_a_fetch : !core_.devices.synchronous(device);
+  return core_.second_chance.pays(saves) || (saves && ++park_sample_ % 16 == 0);
 }
 
 std::size_t Evictor::drop_without_frame(Victims victims) {
@@ -378,23 +396,35 @@ void Evictor::settle() {
 }
 
 void Evictor::write_back(Victims taken) {
+  std::uint32_t devices = 0;  // a bit each
+  for (const Victim& victim : taken)
+    if (victim.write) devices |= 1u << device_of(victim);
+  if (devices == 0) return;
+  std::array<far::Request, kBatchMax> requests;
+  std::size_t used = 0;
+  for (std::uint32_t left = devices; left != 0; left &= left - 1)
+    used += take_space(taken, static_cast<std::uint32_t>(std::countr_zero(left)), std::span(requests).subspan(used));
+  send(taken, std::span(requests).first(used));
+  note_whether_full(taken, devices);
+}
+
+// Far pages for the victims that go to this device, and requests that write them there. How many; the others' error
+// is set.
+std::size_t Evictor::take_space(Victims taken, std::uint32_t device, std::span<far::Request> requests) {
   std::array<far::FarPage, kBatchMax> space;
-  std::size_t writes = static_cast<std::size_t>(
-      std::count_if(taken.begin(), taken.end(), [](const Victim& victim) { return victim.write; }));
-  if (writes == 0) return;
+  auto goes_there = [&](const Victim& victim) { return victim.write && device_of(victim) == device; };
+  auto writes = static_cast<std::size_t>(std::count_if(taken.begin(), taken.end(), goes_there));
   int error = ENOSPC;
   std::size_t got = 0;
   while (got < writes) {
-    std::size_t more = core_.space->allocate(std::span(space.data() + got, writes - got), &error);
+    std::size_t more = core_.devices.allocate(device, std::span(space.data() + got, writes - got), &error);
     if (more == 0) break;
     got += more;
   }
-  full_until_ns_ = got < writes && error == ENOSPC ? now_ns() + kFullPauseNs : 0;
-
-  std::array<far::Request, kBatchMax> requests;
+  full_until_ns_[device] = got < writes && error == ENOSPC ? now_ns() + kFullPauseNs : 0;
   std::size_t used = 0;
   for (std::size_t i = 0; i < taken.size(); ++i) {
-    if (!taken[i].write) continue;
+    if (!goes_there(taken[i])) continue;
     if (used == got) {
       taken[i].error = error;
       continue;
@@ -403,31 +433,39 @@ void Evictor::write_back(Victims taken) {
     taken[i].allocated = true;
     requests[used++] = {far::Operation::write, taken[i].far, core_.frames.memory_of(taken[i].frame), i};
   }
+  return used;
+}
 
+void Evictor::send(Victims taken, std::span<const far::Request> requests) {
   std::size_t sent = 0;
-  while (sent < used) {
-    int accepted = channel_->submit(std::span(requests.data() + sent, used - sent));
+  while (sent < requests.size()) {
+    int accepted = channels_->submit(requests.subspan(sent));
     if (accepted < 0) break;
     sent += static_cast<std::size_t>(accepted);
-    if (sent < used) gather(taken, channel_->in_flight() > 0 ? channel_->in_flight() - 1 : 0);
+    if (sent < requests.size()) gather(taken, channels_->in_flight() > 0 ? channels_->in_flight() - 1 : 0);
   }
-  for (std::size_t i = sent; i < used; ++i) taken[requests[i].tag].error = EIO;
+  for (const far::Request& request : requests.subspan(sent)) taken[request.tag].error = EIO;
   gather(taken, 0);
-  // A device that takes nothing at all (a disk that was filled up by others) is as good as a full one.
-  bool any =
-      std::any_of(taken.begin(), taken.end(), [](const Victim& each) { return each.write && each.error == 0; });
-  if (!any) full_until_ns_ = now_ns() + kFullPauseNs;
+}
+
+// A device that takes nothing at all (a disk that was filled up by others) is as good as a full one.
+void Evictor::note_whether_full(Victims taken, std::uint32_t devices) {
+  std::uint32_t takes = 0;
+  for (const Victim& victim : taken)
+    if (victim.write && victim.error == 0) takes |= 1u << device_of(victim);
+  for (std::uint32_t left = devices & ~takes; left != 0; left &= left - 1)
+    full_until_ns_[static_cast<std::size_t>(std::countr_zero(left))] = now_ns() + kFullPauseNs;
 }
 
 // Takes completions until at most `outstanding` requests are left.
 void Evictor::gather(Victims taken, std::size_t outstanding) {
   std::array<far::Completion, 64> done;
   for (;;) {
-    int n = channel_->poll(done);
+    int n = channels_->poll(done);
     for (int i = 0; i < n; ++i)
       taken[done[static_cast<std::size_t>(i)].tag].error = done[static_cast<std::size_t>(i)].error;
-    if (channel_->in_flight() <= outstanding && n < static_cast<int>(done.size())) return;
-    if (n == 0) channel_->wait(1'000'000'000);
+    if (channels_->in_flight() <= outstanding && n < static_cast<int>(done.size())) return;
+    if (n == 0) channels_->wait(1'000'000'000);
   }
 }
 
@@ -448,7 +486,7 @@ void Evictor::park(Victim& victim) {
 }
 
 void Evictor::restore(Victim& victim) {
-  report_device_error(victim.error);
+  report_device_error(device_of(victim), victim.error);
   if (victim.allocated) core_.release_far(victim.far);
   freed_aside_ -= core_.give_back(victim.page, victim.frame);
   core_.policy.arrived(victim.page, 1, HL_ARRIVAL_RETURNED);
@@ -462,14 +500,37 @@ std::uint32_t Evictor::expire_frames(std::uint32_t max) {
   return expired;
 }
 
-void Evictor::report_device_error(int error) {
+// The frames of a lost device's pages hold their only copy, and are never free again. Where other devices go on,
+// which need frames, those pages go back to the program instead.
+void Evictor::empty_frames_of_the_lost() {
+  if (core_.devices.count() == 1 || !core_.devices.some_lost()) return;
+  for (std::uint32_t index = 0; index < core_.frames.capacity(); ++index) {
+    Frame& frame = core_.frames[index];
+    if (frame.state.load(std::memory_order_acquire) != FrameState::parked) continue;  // pairs with park()
+    PageIndex page = frame.page.load(std::memory_order_relaxed);
+    PageWord word;
+    if (!core_.pages[page].try_lock(&word)) continue;
+    bool parked = word.state() == PageState::parked && word.frame() == index;
+    if (!parked || core_.devices.lost(frame.far.device()) == 0) {
+      core_.unlock(page, word);
+      continue;
+    }
+    far::FarPage far = frame.far;
+    core_.give_back(page, index);
+    core_.release_far(far);
+    core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
+    core_.unlock(page, word.resident_dirty());
+  }
+}
+
+void Evictor::report_device_error(std::uint32_t device, int error) {
   count(Counter::device_errors);
-  if (core_.device->lost() != 0) return core_.report_loss();
-  if (core_.refusal_reported.exchange(true)) return;
+  if (core_.devices.lost(device) != 0) return core_.report_loss(device);
+  if ((core_.refusals_reported.fetch_or(1u << device) >> device & 1) != 0) return;
   log::error(
       "%s",
       Error::make(error, "the far device %s does not take more pages; they stay in local memory, beyond the budget",
-                  core_.device->info().url.c_str())
+                  core_.devices.info(device).url.c_str())
           .what());
 }
 
