@@ -115,6 +115,7 @@ struct Pair {
   const char* name;
   const char* program;
   const char* region;
+  bool faults_by_signal = false;
 };
 void PrintTo(const Pair& pair, std::ostream* out) { *out << pair.name; }
 
@@ -125,7 +126,9 @@ class PagerDevices : public ::testing::TestWithParam<Pair> {
     seed_ = far::testing::test_seed();
     std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed_));
   }
-  RealPagerOptions options() const { return {.far_url = GetParam().program}; }
+  RealPagerOptions options() const {
+    return {.far_url = GetParam().program, .faults_by_signal = GetParam().faults_by_signal};
+  }
   std::uint64_t seed_ = 0;
 };
 
@@ -248,6 +251,7 @@ TEST(PagerDevicesFull, OnlyItsPagesStay) {
 INSTANTIATE_TEST_SUITE_P(Pairs, PagerDevices,
                          ::testing::Values(Pair{"MemAndSim", "mem:", "sim:latency=20us,inner=mem:"},
                                            Pair{"SimAndZmem", "sim:latency=20us,inner=mem:", "zmem:"},
+                                           Pair{"MemAndSimBySignal", "mem:", "sim:latency=20us,inner=mem:", true},
                                            Pair{"ZmemAndFile", "zmem:", "file:/var/tmp/hinterland-test?size=32M"}),
                          [](const auto& pair) { return std::string(pair.param.name); });
 
