@@ -72,7 +72,11 @@ class Evictor {
   std::size_t take_space(Victims taken, std::uint32_t device, std::span<far::Request> requests);
   void send(Victims taken, std::span<const far::Request> requests);
   void note_whether_full(Victims taken, std::uint32_t devices);
-  std::uint32_t device_of(const Victim& victim) const { return core_.policy.device_of(victim.page); }
+  // Where a page goes that has no far copy.
+  std::uint32_t device_of(PageIndex page) const {
+    return core_.devices.count() == 1 ? 0 : core_.policy.device_of(page);
+  }
+  std::uint32_t device_of(const Victim& victim) const { return device_of(victim.page); }
   void gather(Victims taken, std::size_t outstanding);
   void park(Victim& victim);
   void restore(Victim& victim);  // could not be written: give it back to the program

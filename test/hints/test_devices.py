@@ -51,10 +51,9 @@ def main():
     expect_right(first)
     library = os.path.join(os.path.dirname(os.path.dirname(hinterland)), "lib", "libhinterland-signal.so")
     expect_right(run([linked, "far"], **far, HINTERLAND_FAULT="signal", LD_PRELOAD=library))
-    for device in "mem:", "sim:latency=20us,inner=mem:":
+    for device, program in ("sim:latency=20us,inner=mem:", linked), ("mem:", plain):
         before = [hinterland, "run", "--local", "8M", "--takeover", "start", "--far", device, "--timeout", "1s", "--"]
-        for program in plain, linked:
-            expect_right(run([*before, program, "far"]))
+        expect_right(run([*before, program, "far"]))
     late = [hinterland, "run", "--local", "16M", "--takeover", "pressure", "--far", "zmem:", "--", plain, "far"]
     expect_right(run(late))
     lose_server(hinterland, [*before, plain])
