@@ -51,7 +51,7 @@ struct hl_runtime {
   int (*region_destroy)(struct hl_region* region);
   const char* (*region_error)(void);
   /* From version 3 on. As region_create, which knows no more of the options than share, rdahead and policy; with the
-   * size of the caller's struct hl_region_options. What of it is beyond the library's must be zero: else ENOTSUP. */
+   * size of the caller's struct hl_region_options. Fields that the library does not know must be zero. */
   int (*region_create_sized)(struct hl_region* region, size_t size, const struct hl_region_options* options,
                              size_t options_size);
 };

@@ -14,9 +14,12 @@ constexpr std::size_t kGroupBytes = bytes_of_pages(PageTable::kGroupPages);
 
 }  // namespace
 
-// Under the lock all the while: of two regions that name the same device at once, one opens it.
+// Under the lock all the while: of two regions that name the same device at once, one opens it. Opening a file or a
+// connection is a cancellation point, and a signal handler could leave it, or touch what nobody can bring while the
+// movers stand still.
 Result<std::uint32_t> Pager::open_device(const std::string& url) {
   Impl& parts = *impl_;
+  Undisturbed undisturbed;
   MapGuard guard(parts);
   Result<std::uint32_t> number;
   if (auto known = parts.core.devices.find(url)) {
@@ -31,10 +34,8 @@ Result<std::uint32_t> Pager::open_device(const std::string& url) {
   return number;
 }
 
-// Who fetches or evicts has a channel to each device: they stand still while they get theirs. Signal handlers wait,
-// too, which could touch what nobody can bring meanwhile.
+// Who fetches or evicts has a channel to each device: they stand still while they get theirs.
 Result<std::uint32_t> Pager::Impl::add_device(std::unique_ptr<far::Device> device, const std::string& url) {
-  Undisturbed undisturbed;
   const bool pages = core.managed.load();
   if (pages) pause_movers();
   auto number = core.devices.add(std::move(device), url);

@@ -116,7 +116,7 @@ MUTANTS = [
      "return core_.devices.lost(device) != 0 ||", "return core_.devices.lost(0) != 0 ||"),
     ("", "a region's pages go to the program's device", "policy_host.cpp",
      "found->device.store(static_cast<std::uint8_t>(device), std::memory_order_relaxed);",
-     "found->device.store(0, std::memory_order_relaxed);"),
+     "found->device.store(static_cast<std::uint8_t>(device / 8), std::memory_order_relaxed);"),
     ("I4", "a run is read from the device of its first page", "fetcher.cpp",
      "if (core_.devices.count() == 1 || run.count == 1) return run;", "if (run.count != 0) return run;"),
     ("I5", "expired frames stay in the budget", "evictor.cpp", "core_.budget.subtract(expired);", ""),
