@@ -14,7 +14,7 @@ class Region(Structure):
 
 
 class Options(Structure):
-    _fields_ = [("share", c_size_t), ("rdahead", c_int32), ("policy", c_char_p)]
+    _fields_ = [("share", c_size_t), ("rdahead", c_int32), ("policy", c_char_p), ("device", c_char_p)]
 
 
 class Runtime(Structure):
@@ -23,7 +23,8 @@ class Runtime(Structure):
                 *((name, CFUNCTYPE(c_int, c_void_p, c_size_t)) for name in ("pin", "unpin", "discard")),
                 ("cold", CFUNCTYPE(None, c_void_p, c_size_t)),
                 ("region_create", CFUNCTYPE(c_int, POINTER(Region), c_size_t, POINTER(Options))),
-                ("region_destroy", CFUNCTYPE(c_int, POINTER(Region))), ("region_error", CFUNCTYPE(c_char_p))]
+                ("region_destroy", CFUNCTYPE(c_int, POINTER(Region))), ("region_error", CFUNCTYPE(c_char_p)),
+                ("region_create_sized", CFUNCTYPE(c_int, POINTER(Region), c_size_t, POINTER(Options), c_size_t))]
 
 
 SHARE_COMMON, RDAHEAD_DEFAULT = ctypes.c_size_t(-1).value, -1
@@ -31,8 +32,8 @@ SHARE_COMMON, RDAHEAD_DEFAULT = ctypes.c_size_t(-1).value, -1
 
 def main():
     runtime = Runtime.in_dll(ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libhinterland.so"), "hl_runtime")
-    region = Region()
-    error = runtime.region_create(region, 64 << 20, Options(SHARE_COMMON, RDAHEAD_DEFAULT, None))
+    region, options = Region(), Options(SHARE_COMMON, RDAHEAD_DEFAULT, None, None)  # the program's policy and device
+    error = runtime.region_create_sized(region, 64 << 20, options, ctypes.sizeof(options))
     if error:
         sys.exit(f"no region: {os.strerror(error)} ({runtime.region_error().decode()})")
     table = memoryview((ctypes.c_uint64 * (region.size // 8)).from_address(region.data)).cast("B").cast("Q")

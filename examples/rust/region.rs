@@ -16,6 +16,7 @@ struct Options {
     share: usize,
     rdahead: i32,
     policy: *const c_char,
+    device: *const c_char,
 }
 
 #[repr(C)]
@@ -33,6 +34,7 @@ struct Runtime {
     region_create: extern "C" fn(*mut Region, usize, *const Options) -> c_int,
     region_destroy: extern "C" fn(*mut Region) -> c_int,
     region_error: extern "C" fn() -> *const c_char,
+    region_create_sized: extern "C" fn(*mut Region, usize, *const Options, usize) -> c_int,
 }
 
 extern "C" {
@@ -42,8 +44,8 @@ extern "C" {
 fn main() {
     let runtime = unsafe { &hl_runtime };
     let mut region = Region { data: std::ptr::null_mut(), size: 0, inside: 0 };
-    let options = Options { share: usize::MAX, rdahead: -1, policy: std::ptr::null() };
-    let error = (runtime.region_create)(&mut region, 64 << 20, &options);
+    let options = Options { share: usize::MAX, rdahead: -1, policy: std::ptr::null(), device: std::ptr::null() };
+    let error = (runtime.region_create_sized)(&mut region, 64 << 20, &options, std::mem::size_of::<Options>());
     if error != 0 {
         let why = unsafe { CStr::from_ptr((runtime.region_error)()) };
         eprintln!("no region: error {} ({})", error, why.to_string_lossy());

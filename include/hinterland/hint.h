@@ -36,7 +36,7 @@ struct hl_region_options;
  * python, examples/rust). The addresses are filled in when paging begins, `size` last; they never change again.
  * Fields are only ever added, at the end, and abi_version says which are there. */
 struct hl_runtime {
-  uint32_t abi_version; /* 2 */
+  uint32_t abi_version; /* 3 */
   uint32_t reserved;
   uintptr_t base;           /* of the addresses that may be far */
   uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
@@ -50,6 +50,10 @@ struct hl_runtime {
   int (*region_create)(struct hl_region* region, size_t size, const struct hl_region_options* options);
   int (*region_destroy)(struct hl_region* region);
   const char* (*region_error)(void);
+  /* From version 3 on. As region_create, which knows no more of the options than share, rdahead and policy; with the
+   * size of the caller's struct hl_region_options. Fields that the library does not know must be zero. */
+  int (*region_create_sized)(struct hl_region* region, size_t size, const struct hl_region_options* options,
+                             size_t options_size);
 };
 
 #define HL_THERE 1u    /* the page is there */
@@ -75,7 +79,7 @@ extern struct hl_runtime hl_runtime __attribute__((weak));
  * a weak symbol to 0 for good, where the table of addresses that is filled when the program starts finds the
  * preloaded one. */
 HL__INLINE const struct hl_runtime* hl__runtime(void) {
-  static const struct hl_runtime none = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+  static const struct hl_runtime none = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   const struct hl_runtime* runtime;
   __asm__(
       ".weak hl_runtime\n\t"

@@ -1,6 +1,6 @@
 // Regions (region.h) in C++20: an owner, and memory for the containers of the standard library.
 //
-//     hl::region far_memory(std::size_t{1} << 30);
+//     hl::region far_memory(std::size_t{1} << 30);              // or with options: {.device = "file:/ssd/cold"}
 //     hl::region_resource resource(far_memory);
 //     std::pmr::vector<int> numbers(&resource);                  // and all other containers of std::pmr
 //     std::vector<int, hl::far_allocator<int>> others(hl::far_allocator<int>{resource});
@@ -25,13 +25,14 @@ struct region_options {
   std::size_t share = HL_SHARE_COMMON;
   std::int32_t rdahead = HL_RDAHEAD_DEFAULT;
   const char* policy = nullptr;
+  const char* device = nullptr;
 };
 
 // Owns a region.
 class region {
  public:
   explicit region(std::size_t size, const region_options& how = {}) {
-    const hl_region_options options{how.share, how.rdahead, how.policy};
+    const hl_region_options options{how.share, how.rdahead, how.policy, how.device};
     if (int error = hl_region_create(&region_, size, &options); error != 0)
       throw std::system_error(error, std::generic_category(),
                               std::string("cannot create a region of far memory: ") + hl_region_error());

@@ -23,13 +23,27 @@ namespace hinterland::far {
 inline constexpr std::uint32_t kSlabPages = 4096;  // 16 MiB: one round trip a slab is then negligible
 inline constexpr std::size_t kSlabBytes = bytes_of_pages(kSlabPages);
 
-// A page on a device: slab number (device-wide, dense from 0) * kSlabPages + page in the slab. 40 bits.
+// A page on a device: slab number (device-wide, dense from 0) * kSlabPages + page in the slab. 40 bits, of which a
+// process that uses several devices keeps the upper three for the device (devices.hpp). A device, its space and its
+// channels know their pages by the rest: there, device() is 0.
 struct FarPage {
+  static constexpr unsigned kBits = 40, kDeviceBits = 3, kDeviceShift = kBits - kDeviceBits;
   std::uint64_t value = 0;
   constexpr std::uint32_t slab() const { return static_cast<std::uint32_t>(value / kSlabPages); }
   constexpr std::uint32_t page_in_slab() const { return static_cast<std::uint32_t>(value % kSlabPages); }
+  constexpr std::uint32_t device() const { return static_cast<std::uint32_t>(value >> kDeviceShift); }
+  constexpr FarPage on_device() const { return {value & ((std::uint64_t{1} << kDeviceShift) - 1)}; }
+  constexpr FarPage of_device(std::uint32_t device) const { return {value | std::uint64_t{device} << kDeviceShift}; }
   friend constexpr auto operator<=>(FarPage, FarPage) = default;
 };
+inline constexpr std::uint32_t kDevicesMax = 1u << FarPage::kDeviceBits;
+inline constexpr std::uint32_t kDeviceSlabsMax =
+    (std::uint64_t{1} << FarPage::kDeviceShift) / kSlabPages;  // of a device
+static_assert(FarPage{kSlabPages + 5}.of_device(kDevicesMax - 1).device() == kDevicesMax - 1);
+static_assert(FarPage{kSlabPages + 5}.of_device(kDevicesMax - 1).on_device() == FarPage{kSlabPages + 5});
+static_assert(FarPage{UINT64_MAX >> (64 - FarPage::kDeviceShift)}.of_device(kDevicesMax - 1).value >>
+                  FarPage::kBits ==
+              0);
 
 struct DeviceInfo {
   std::string url;                     // as a user would write it, without secrets

@@ -93,7 +93,7 @@ Result<std::unique_ptr<Space>> Space::create(Device& device, std::uint64_t max_b
   space->claims_ = std::make_unique<Claims>();
   // A quarter more than the pages need, because slabs are not always full.
   std::uint64_t slabs = max_bytes / kSlabBytes;
-  slabs += slabs / 4 + 16;
+  slabs = std::min<std::uint64_t>(slabs + slabs / 4 + 16, kDeviceSlabsMax);
   std::size_t bytes = kPageSize + page_ceil(slabs * sizeof(SlabWord)) + slabs * kSlabPages * sizeof(std::uint32_t);
   auto memory = SharedMemory::reserve(bytes, "the table of far pages");
   if (!memory) return std::unexpected(memory.error());

@@ -61,9 +61,9 @@ inline PageBuffer page_content(std::uint64_t id) {
   return page;
 }
 
-// Runs requests on one channel to their end and returns each one's error, in order; -1 where no completion came
-// within ten seconds. Tags of the requests are overwritten. Checks that each completes exactly once.
-inline std::vector<int> run_to_end(Channel& channel, std::vector<Request> requests) {
+// Runs requests on a Channel, or Channels, to their end and returns each one's error, in order; -1 where no
+// completion came within ten seconds. Tags of the requests are overwritten. Checks that each completes exactly once.
+inline std::vector<int> run_to_end(auto& channel, std::vector<Request> requests) {
   std::vector<int> errors(requests.size(), -1);
   for (std::size_t i = 0; i < requests.size(); ++i) requests[i].tag = i;
   std::uint64_t limit = now_ns() + 10'000'000'000;
@@ -93,12 +93,12 @@ inline std::vector<int> run_to_end(Channel& channel, std::vector<Request> reques
   return errors;
 }
 
-inline int run_one(Channel& channel, Operation operation, FarPage page, void* buffer) {
+inline int run_one(auto& channel, Operation operation, FarPage page, void* buffer) {
   return run_to_end(channel, {{operation, page, buffer, 0}})[0];
 }
 
 // Writes page_content(first_id + i) to each page; how many failed.
-inline int write_pages(Channel& channel, std::span<const FarPage> pages, std::uint64_t first_id) {
+inline int write_pages(auto& channel, std::span<const FarPage> pages, std::uint64_t first_id) {
   std::vector<PageBuffer> buffers(pages.size());
   std::vector<Request> requests;
   for (std::size_t i = 0; i < pages.size(); ++i) {
@@ -111,7 +111,7 @@ inline int write_pages(Channel& channel, std::span<const FarPage> pages, std::ui
 }
 
 // Reads each page; how many failed or differ from page_content(first_id + i).
-inline int count_wrong(Channel& channel, std::span<const FarPage> pages, std::uint64_t first_id) {
+inline int count_wrong(auto& channel, std::span<const FarPage> pages, std::uint64_t first_id) {
   std::vector<PageBuffer> buffers(pages.size());
   std::vector<Request> requests;
   for (std::size_t i = 0; i < pages.size(); ++i) {

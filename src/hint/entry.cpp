@@ -67,7 +67,7 @@ void cold(const void* address, std::size_t size) {
 
 // C linkage: hint.h declares it.
 __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
-    .abi_version = 2,
+    .abi_version = 3,
     .reserved = 0,
     .base = 0,
     .size = 0,
@@ -77,9 +77,10 @@ __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = 
     .unpin = hinterland::hint::unpin,
     .discard = hinterland::hint::discard,
     .cold = hinterland::hint::cold,
-    .region_create = hinterland::hint::create_region,
+    .region_create = hinterland::hint::create_region_without_device,
     .region_destroy = hinterland::hint::destroy_region,
     .region_error = hinterland::hint::region_error,
+    .region_create_sized = hinterland::hint::create_region,
 };
 
 void hinterland::hint::begin() {

@@ -8,6 +8,7 @@
 
 #include "hinterland/hint.h"
 #include "hinterland/hint.hpp"
+#include "hinterland/region.h"
 
 namespace {
 
@@ -27,6 +28,22 @@ void write_down(const void* address, std::size_t size, std::int32_t read_ahead, 
   g_asked.push_back({reinterpret_cast<std::uintptr_t>(address) - kBase, size, read_ahead, flags});
 }
 
+struct Created {
+  std::uint32_t by;  // version of the call
+  std::size_t options_size;
+  bool operator==(const Created&) const = default;
+};
+std::vector<Created> g_created;
+
+int create_as_of_two(hl_region*, std::size_t, const hl_region_options*) {
+  g_created.push_back({2, 0});
+  return 0;
+}
+int create_as_of_three(hl_region*, std::size_t, const hl_region_options*, std::size_t options_size) {
+  g_created.push_back({3, options_size});
+  return 0;
+}
+
 void cold_written_down(const void* address, std::size_t size) {
   g_asked.push_back({reinterpret_cast<std::uintptr_t>(address) - kBase, size, 0, 0xC01D});
 }
@@ -34,8 +51,9 @@ void cold_written_down(const void* address, std::size_t size) {
 }  // namespace
 
 // Where the library's would be.
-struct hl_runtime hl_runtime = {
-    2, 0, 0, 0, nullptr, write_down, nullptr, nullptr, nullptr, cold_written_down, nullptr, nullptr, nullptr};
+struct hl_runtime hl_runtime = {2,          0,       0,       0,       nullptr,
+                                write_down, nullptr, nullptr, nullptr, cold_written_down,
+                                nullptr,    nullptr, nullptr, nullptr};
 
 namespace {
 
@@ -155,6 +173,27 @@ TEST_F(HintHeader, ArgumentsAreEvaluatedOnceAndIfElseKeepsItsMeaning) {
   hl::hint(next(), {.seq = true});
   EXPECT_EQ(evaluated, 3);
   EXPECT_EQ(g_asked.size(), 3u);
+}
+
+// A library that knows no devices is not asked for one; one that does learns how long the options are.
+TEST_F(HintHeader, RegionsAreAskedForAsTheLibraryKnowsThem) {
+  const hl_region_options plain{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, nullptr, nullptr};
+  const hl_region_options on_device{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, nullptr, "zmem:"};
+  hl_region region;
+  struct hl_runtime before = hl_runtime;
+  hl_runtime.region_create = create_as_of_two;
+  hl_runtime.region_create_sized = nullptr;
+  EXPECT_EQ(hl_region_create(&region, kPage, nullptr), 0);
+  EXPECT_EQ(hl_region_create(&region, kPage, &plain), 0);
+  EXPECT_EQ(hl_region_create(&region, kPage, &on_device), ENOTSUP);
+  EXPECT_EQ(g_created, (std::vector<Created>{{2, 0}, {2, 0}}));
+  hl_runtime.abi_version = 3;
+  hl_runtime.region_create_sized = create_as_of_three;
+  EXPECT_EQ(hl_region_create(&region, kPage, nullptr), 0);
+  EXPECT_EQ(hl_region_create(&region, kPage, &on_device), 0);
+  EXPECT_EQ(g_created.size(), 4);
+  EXPECT_EQ(g_created.back(), (Created{3, sizeof(hl_region_options)}));
+  hl_runtime = before;
 }
 
 TEST_F(HintHeader, PinsWithoutARuntimeSucceed) {

@@ -2,9 +2,15 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
 
 #include "base/inside.hpp"
 #include "base/mutex.hpp"
@@ -54,7 +60,7 @@ int explain(int error) {
       return fail(error, "the shares of all regions together would be more than half of the budget",
                   "give a larger HINTERLAND_LOCAL (run --local), or smaller shares");
     case ENOSPC:
-      return fail(error, "too many regions with a share, a read-ahead or a policy of their own",
+      return fail(error, "too many regions with a share, a read-ahead, a policy or a device of their own",
                   "destroy one, or create it without options");
     case ENOMEM:
       return fail(error, "no addresses or memory for a region", "ask for less, or give a larger HINTERLAND_WINDOW");
@@ -63,13 +69,30 @@ int explain(int error) {
   }
 }
 
+// The number of the device that a region names, or what has failed.
+int open_device(Pager& pager, const char* url, std::uint32_t* number) {
+  // In local memory, as all that is allocated here: it is needed while nobody can bring a page.
+  struct Asked {
+    std::string url;
+    Result<std::uint32_t> number;
+  };
+  auto asked = std::make_unique<Asked>(Asked{url, {}});
+  off_far_stack(pager, [pager = &pager, asked = asked.get()] { asked->number = pager->open_device(asked->url); });
+  if (!asked->number) return fail(asked->number.error());
+  *number = *asked->number;
+  return 0;
+}
+
 int create_far(Pager& pager, hl_region* region, std::size_t size, const hl_region_options& options) {
   RegionOptions wanted{.share_bytes = options.share, .read_ahead_pages = options.rdahead};
   if (options.policy != nullptr && (wanted.policy = find_policy(options.policy)) == nullptr)
     return fail(EINVAL, "a region names a policy that does not exist", "`hinterland run --help` lists them");
   bool common = options.share == HL_SHARE_COMMON;
+  wanted.common_share = common;
   if (common) wanted.share_bytes = 0;
-  const bool plain = common && options.policy == nullptr && options.rdahead < 0;
+  if (options.device != nullptr)
+    if (int error = open_device(pager, options.device, &wanted.device); error != 0) return error;
+  const bool plain = common && options.policy == nullptr && options.rdahead < 0 && wanted.device == 0;
   struct Placed {
     std::intptr_t address;
     int pool;
@@ -87,11 +110,20 @@ int create_far(Pager& pager, hl_region* region, std::size_t size, const hl_regio
 
 }  // namespace
 
-int create_region(hl_region* region, std::size_t size, const hl_region_options* options) {
+int create_region_without_device(hl_region* region, std::size_t size, const hl_region_options* options) {
+  return create_region(region, size, options, offsetof(hl_region_options, device));
+}
+
+int create_region(hl_region* region, std::size_t size, const hl_region_options* options, std::size_t options_size) {
   if (t_inside_runtime != 0) return EBUSY;
   InsideRuntime inside;
   *region = {nullptr, 0, 0};
-  if (size == 0 || size > ~std::size_t{0} - kUnit || options->rdahead < -1)
+  hl_region_options wanted{};
+  std::memcpy(&wanted, options, std::min(options_size, sizeof wanted));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(options);
+  if (options_size > sizeof wanted && std::any_of(bytes + sizeof wanted, bytes + options_size, std::identity{}))
+    return fail(ENOTSUP, "an option of a region that this version of the runtime does not know", "use a newer one");
+  if (size == 0 || size > ~std::size_t{0} - kUnit || wanted.rdahead < -1)
     return fail(EINVAL, "a region of no bytes, of too many, or with a read-ahead below -1", "");
   size = (size + kUnit - 1) / kUnit * kUnit;
   Result<Pager*> pager = pager_for_regions();
@@ -99,7 +131,7 @@ int create_region(hl_region* region, std::size_t size, const hl_region_options* 
   if (*pager != nullptr && (*pager)->is_copy())
     return fail(ENOTSUP, "a forked child of a program that links the runtime has no far memory",
                 "exec a program, or run the parent under `hinterland run`");
-  return *pager == nullptr ? create_ordinary(region, size) : create_far(**pager, region, size, *options);
+  return *pager == nullptr ? create_ordinary(region, size) : create_far(**pager, region, size, wanted);
 }
 
 int destroy_region(hl_region* region) {

@@ -12,7 +12,9 @@ struct hl_region_options;
 namespace hinterland::hint {
 
 // As region.h says. Any thread, not inside the runtime.
-int create_region(hl_region* region, std::size_t size, const hl_region_options* options);
+int create_region(hl_region* region, std::size_t size, const hl_region_options* options, std::size_t options_size);
+// For programs that were compiled when options ended before `device`.
+int create_region_without_device(hl_region* region, std::size_t size, const hl_region_options* options);
 int destroy_region(hl_region* region);
 const char* region_error();
 

@@ -49,6 +49,8 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   std::snprintf(stat_page()->far_url, sizeof stat_page()->far_url, "%s", (*device)->info().url.c_str());
   std::snprintf(stat_page()->policy, sizeof stat_page()->policy, "%s", (*policy)->name);
   PagerOptions options;
+  options.far_url = settings->far_url;
+  options.device_settings = {settings->key_file, settings->timeout_ns};
   options.budget_bytes = settings->local_bytes;
   options.window_bytes = settings->window_bytes;
   options.manage_at_once = take == Take::at_once || settings->take_over_at_start;

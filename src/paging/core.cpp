@@ -32,20 +32,21 @@ void Core::page_is_waited_for() {
   if (hints != nullptr) hints->wake_gatherer();
 }
 
-void Core::report_loss() {
+void Core::report_loss(std::uint32_t device) {
   LockGuard guard(loss_mutex);
-  if (loss_reported) return;
-  loss_reported = true;
+  if ((losses_reported >> device & 1) != 0) return;
+  losses_reported |= 1u << device;
   set_gauge(Gauge::device_lost, 1);
   std::uint64_t lost = 0;
   pages.for_each_used({0}, window.pages(), [&](PageIndex, PageCell& cell) {
-    PageState state = cell.load().state();
-    if (state == PageState::far || state == PageState::arriving) ++lost;
+    PageWord word = cell.load();
+    bool away = word.state() == PageState::far || word.state() == PageState::arriving;
+    if (away && word.far_page().device() == device) ++lost;
   });
-  log::error("%s", Error::make(device->lost(),
+  log::error("%s", Error::make(devices.lost(device),
                                "the far device %s is gone: %llu pages (%llu MiB) of this program are lost; touching "
                                "one of them raises SIGBUS",
-                               device->info().url.c_str(), static_cast<unsigned long long>(lost),
+                               devices.info(device).url.c_str(), static_cast<unsigned long long>(lost),
                                static_cast<unsigned long long>(bytes_of_pages(lost) / kMiB))
                        .what());
 }
@@ -82,11 +83,11 @@ FrameRing::Decision Core::end_second_chance(std::uint32_t index, Frame& frame) {
     case FrameState::parked:
       break;
   }
-  if (device->lost() != 0) return Decision::pass;  // the frame is the only copy left
   PageWord word;
   PageIndex page = frame.page.load(std::memory_order_relaxed);
   if (!pages[page].try_lock(&word)) return Decision::pass;  // on its way back at this moment
-  if (word.state() != PageState::parked || word.frame() != index) {
+  bool is_its_frame = word.state() == PageState::parked && word.frame() == index;
+  if (!is_its_frame || devices.lost(frame.far.device()) != 0) {  // of a lost device it is the only copy left
     unlock(page, word);
     return Decision::pass;
   }

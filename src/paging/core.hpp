@@ -1,4 +1,4 @@
-// What all parts of the pager share: one process's window, words, frames, budget, policy and device.
+// What all parts of the pager share: one process's window, words, frames, budget, policy and devices.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 
 #include "base/parts.hpp"
 #include "base/stats.hpp"
-#include "far/device.hpp"
-#include "far/space.hpp"
+#include "far/devices.hpp"
 #include "kernel/kernel.hpp"
 #include "paging/budget.hpp"
 #include "paging/fault_observer.hpp"
@@ -29,8 +28,8 @@ class SecondChance {
  public:
   bool enabled = false;
   bool adapts = true;  // else clean pages always get a frame, whatever becomes of them
-  // Else the device answers at once: what comes out of a frame costs what comes from there, and getting it into the
-  // frame comes on top. That the page is in use its policy learns from the fault (ADR 0025).
+  // Else the program's device answers at once: what comes out of a frame costs what comes from there, and getting it
+  // into the frame comes on top. That the page is in use its policy learns from the fault (ADR 0025).
   bool saves_a_fetch = true;
   void note_parked() {
     if (parked_.fetch_add(1, std::memory_order_relaxed) < 4096) return;
@@ -39,9 +38,11 @@ class SecondChance {
   }
   void note_hit() { hits_.fetch_add(1, std::memory_order_relaxed); }
   // One in eight: a hit saves a fetch (3 us from RAM, tens from a network), a frame costs about 0.8 us (the floor).
-  bool pays() const {
+  bool pays() const { return pays(saves_a_fetch); }
+  // For a page for which it is otherwise than for the program's device.
+  bool pays(bool saves) const {
     if (!adapts) return true;
-    return saves_a_fetch && hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;
+    return saves && hits_.load(std::memory_order_relaxed) * 8 > parked_.load(std::memory_order_relaxed) + 64;
   }
 
  private:
@@ -72,11 +73,11 @@ class FlushShare {
 class Hints;
 
 struct Core {
-  Core(Kernel& kernel_in, std::unique_ptr<far::Device> device_in) : kernel(kernel_in), device(std::move(device_in)) {}
+  Core(Kernel& kernel_in, std::unique_ptr<far::Device> device, std::string url = {})
+      : kernel(kernel_in), devices(std::move(device), std::move(url)) {}
 
   Kernel& kernel;
-  std::unique_ptr<far::Device> device;
-  std::unique_ptr<far::Space> space;
+  far::Devices devices;
   Window window;  // its free ranges are guarded by the pager's map lock; base and size never change
   PageTable pages;
   PinnedPages pinned;
@@ -99,10 +100,10 @@ struct Core {
   SecondChance second_chance;
   FlushShare flush_share;
   WriteForecast forecast;
-  Hints* hints = nullptr;                     // fetches that nobody waits for (hints.hpp); borrowed
-  std::atomic<bool> refusal_reported{false};  // on stderr, once
-  Mutex loss_mutex;                           // who finds it held waits: the program may die of what comes next
-  bool loss_reported = false;                 // guarded by loss_mutex
+  Hints* hints = nullptr;                           // fetches that nobody waits for (hints.hpp); borrowed
+  std::atomic<std::uint32_t> refusals_reported{0};  // on stderr, once a device: a bit each
+  Mutex loss_mutex;                                 // who finds it held waits: the program may die of what comes next
+  std::uint32_t losses_reported = 0;                // guarded by loss_mutex; a bit a device
 
   // At most so many pages are read ahead of this one.
   std::uint32_t read_ahead_max(PageIndex page) const { return policy.read_ahead_max(page, read_ahead_pages_max); }
@@ -121,9 +122,9 @@ struct Core {
   PageWord lock_waiting(PageIndex page);
 
   // The far copy is no longer needed (the page was written to, or freed).
-  void release_far(far::FarPage page) { space->release({&page, 1}); }
-  // The device is gone: says so, once, with the number of pages that are lost with it.
-  void report_loss();
+  void release_far(far::FarPage page) { devices.release({&page, 1}); }
+  // A device is gone: says so, once, with the number of pages that are lost with it.
+  void report_loss(std::uint32_t device);
   // Puts a frame's bytes back where the program sees them, writable. The page's busy bit is held. Keeps the count of
   // local pages right: true when one more is local now (a copy; the frame's page is dropped later). Waits for memory
   // as long as it takes: the bytes are nowhere else.

@@ -12,9 +12,6 @@
 namespace hinterland {
 namespace {
 
-// A full device is tried again this much later: the program frees memory, a server may have got room.
-constexpr std::uint64_t kFullPauseNs = 50'000'000;
-
 bool all_zero(const void* page) {
   const auto* words = static_cast<const std::uint64_t*>(page);
   for (std::size_t i = 0; i < kPageSize / sizeof *words; i += 8) {
@@ -29,9 +26,9 @@ bool all_zero(const void* page) {
 
 Result<std::unique_ptr<Evictor>> Evictor::create(Core& core) {
   auto evictor = std::unique_ptr<Evictor>(new Evictor(core));
-  auto channel = core.device->open_channel();
-  if (!channel) return std::unexpected(channel.error());
-  evictor->channel_ = std::move(*channel);
+  auto channels = core.devices.open_channels();
+  if (!channels) return std::unexpected(channels.error());
+  evictor->channels_ = std::move(*channels);
   return evictor;
 }
 
@@ -49,13 +46,17 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
     std::uint32_t surplus = surplus_frames();
     // Nothing left to choose: the second chance has to give way.
     if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(core_.frames.used(), missing));
-    if (surplus != 0) freed_now += expire_frames(surplus);
+    if (surplus != 0) {
+      std::uint32_t expired = expire_frames(surplus);
+      freed_now += expired;
+      if (expired < surplus) empty_frames_of_the_lost();
+    }
     freed_now += freed_aside_;
     freed += freed_now;
     if (freed_now <= 0 && wait_for_frames()) continue;
     ++round;
     if (chosen == 0 && freed_now == 0) break;
-    if (core_.device->lost() != 0 && freed_now <= 0) break;
+    if (core_.devices.all_lost() && freed_now <= 0) break;
   }
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
 }
@@ -129,7 +130,7 @@ bool Evictor::wait_for_frames() {
 // Locks the policy's victims; what cannot be taken now goes back to it.
 std::size_t Evictor::choose(std::size_t wanted) {
   std::array<hl_page, kBatchMax> pages;
-  std::size_t offered = core_.policy.choose_victims(std::span(pages.data(), wanted));
+  std::size_t offered = core_.policy.choose_victims(std::span(pages.data(), wanted), blocked_devices());
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < offered; ++i)
     if (accept({pages[i]}, &chosen_[accepted])) ++accepted;
@@ -152,7 +153,7 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     core_.unlock(page, word);
     return false;
   }
-  if (must_stay(word) || core_.pinned.contains(page)) {
+  if (must_stay(page, word) || core_.pinned.contains(page)) {
     core_.unlock(page, word);
     core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
     return false;
@@ -162,10 +163,22 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
 }
 
 // Of a lost device not even a clean page's copy can be had again (I4); to a full one nothing can be written.
-bool Evictor::must_stay(PageWord word) const {
+bool Evictor::must_stay(PageIndex page, PageWord word) const {
   if (word.discardable()) return false;
-  if (core_.device->lost() != 0) return true;
-  return word.dirty() && full_until_ns_ != 0 && now_ns() < full_until_ns_;
+  std::uint32_t device = word.has_far() ? word.far_page().device() : device_of(page);
+  return core_.devices.lost(device) != 0 || (word.dirty() && is_full(device));
+}
+
+bool Evictor::is_full(std::uint32_t device) const {
+  return full_until_ns_[device] != 0 && now_ns() < full_until_ns_[device];
+}
+
+// Those that take no pages now. Of a single device there is nothing to choose.
+std::uint32_t Evictor::blocked_devices() const {
+  std::uint32_t count = core_.devices.count(), blocked = 0;
+  for (std::uint32_t device = 0; count > 1 && device < count; ++device)
+    if (is_full(device) || core_.devices.lost(device) != 0) blocked |= 1u << device;
+  return blocked;
 }
 
 // Dirty pages need one, to be written from. Clean ones get one only as a second chance, and only while second
@@ -174,8 +187,9 @@ bool Evictor::wants_frame(const Victim& victim) {
   if (victim.word.discardable()) return false;
   if (victim.word.dirty()) return true;
   if (!core_.second_chance.enabled || !core_.take_by_move) return false;
-  if (core_.second_chance.pays()) return true;
-  return core_.second_chance.saves_a_fetch && ++park_sample_ % 16 == 0;
+  std::uint32_t device = victim.word.far_page().device();
+  bool saves = device == 0 ? core_.second_chance.saves_a_fetch : !core_.devices.synchronous(device);
+  return core_.second_chance.pays(saves) || (saves && ++park_sample_ % 16 == 0);
 }
 
 std::size_t Evictor::drop_without_frame(Victims victims) {
@@ -377,60 +391,6 @@ void Evictor::settle() {
   }
 }
 
-void Evictor::write_back(Victims taken) {
-  std::array<far::FarPage, kBatchMax> space;
-  std::size_t writes = static_cast<std::size_t>(
-      std::count_if(taken.begin(), taken.end(), [](const Victim& victim) { return victim.write; }));
-  if (writes == 0) return;
-  int error = ENOSPC;
-  std::size_t got = 0;
-  while (got < writes) {
-    std::size_t more = core_.space->allocate(std::span(space.data() + got, writes - got), &error);
-    if (more == 0) break;
-    got += more;
-  }
-  full_until_ns_ = got < writes && error == ENOSPC ? now_ns() + kFullPauseNs : 0;
-
-  std::array<far::Request, kBatchMax> requests;
-  std::size_t used = 0;
-  for (std::size_t i = 0; i < taken.size(); ++i) {
-    if (!taken[i].write) continue;
-    if (used == got) {
-      taken[i].error = error;
-      continue;
-    }
-    taken[i].far = space[used];
-    taken[i].allocated = true;
-    requests[used++] = {far::Operation::write, taken[i].far, core_.frames.memory_of(taken[i].frame), i};
-  }
-
-  std::size_t sent = 0;
-  while (sent < used) {
-    int accepted = channel_->submit(std::span(requests.data() + sent, used - sent));
-    if (accepted < 0) break;
-    sent += static_cast<std::size_t>(accepted);
-    if (sent < used) gather(taken, channel_->in_flight() > 0 ? channel_->in_flight() - 1 : 0);
-  }
-  for (std::size_t i = sent; i < used; ++i) taken[requests[i].tag].error = EIO;
-  gather(taken, 0);
-  // A device that takes nothing at all (a disk that was filled up by others) is as good as a full one.
-  bool any =
-      std::any_of(taken.begin(), taken.end(), [](const Victim& each) { return each.write && each.error == 0; });
-  if (!any) full_until_ns_ = now_ns() + kFullPauseNs;
-}
-
-// Takes completions until at most `outstanding` requests are left.
-void Evictor::gather(Victims taken, std::size_t outstanding) {
-  std::array<far::Completion, 64> done;
-  for (;;) {
-    int n = channel_->poll(done);
-    for (int i = 0; i < n; ++i)
-      taken[done[static_cast<std::size_t>(i)].tag].error = done[static_cast<std::size_t>(i)].error;
-    if (channel_->in_flight() <= outstanding && n < static_cast<int>(done.size())) return;
-    if (n == 0) channel_->wait(1'000'000'000);
-  }
-}
-
 void Evictor::park(Victim& victim) {
   Frame& frame = core_.frames[victim.frame];
   frame.page.store(victim.page, std::memory_order_relaxed);
@@ -448,7 +408,7 @@ void Evictor::park(Victim& victim) {
 }
 
 void Evictor::restore(Victim& victim) {
-  report_device_error(victim.error);
+  report_device_error(device_of(victim), victim.error);
   if (victim.allocated) core_.release_far(victim.far);
   freed_aside_ -= core_.give_back(victim.page, victim.frame);
   core_.policy.arrived(victim.page, 1, HL_ARRIVAL_RETURNED);
@@ -462,15 +422,27 @@ std::uint32_t Evictor::expire_frames(std::uint32_t max) {
   return expired;
 }
 
-void Evictor::report_device_error(int error) {
-  count(Counter::device_errors);
-  if (core_.device->lost() != 0) return core_.report_loss();
-  if (core_.refusal_reported.exchange(true)) return;
-  log::error(
-      "%s",
-      Error::make(error, "the far device %s does not take more pages; they stay in local memory, beyond the budget",
-                  core_.device->info().url.c_str())
-          .what());
+// The frames of a lost device's pages hold their only copy, and are never free again. Where other devices go on,
+// which need frames, those pages go back to the program instead.
+void Evictor::empty_frames_of_the_lost() {
+  if (core_.devices.count() == 1 || !core_.devices.some_lost()) return;
+  for (std::uint32_t index = 0; index < core_.frames.capacity(); ++index) {
+    Frame& frame = core_.frames[index];
+    if (frame.state.load(std::memory_order_acquire) != FrameState::parked) continue;  // pairs with park()
+    PageIndex page = frame.page.load(std::memory_order_relaxed);
+    PageWord word;
+    if (!core_.pages[page].try_lock(&word)) continue;
+    bool parked = word.state() == PageState::parked && word.frame() == index;
+    if (!parked || core_.devices.lost(frame.far.device()) == 0) {
+      core_.unlock(page, word);
+      continue;
+    }
+    far::FarPage far = frame.far;
+    core_.give_back(page, index);
+    core_.release_far(far);
+    core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
+    core_.unlock(page, word.resident_dirty());
+  }
 }
 
 }  // namespace hinterland

@@ -57,7 +57,9 @@ class Evictor {
   bool wait_for_frames();                  // true: one may be had now
   std::size_t choose(std::size_t wanted);  // fills chosen_, sorted by page
   bool accept(PageIndex page, Victim* victim);
-  bool must_stay(PageWord word) const;
+  bool must_stay(PageIndex page, PageWord word) const;
+  bool is_full(std::uint32_t device) const;
+  std::uint32_t blocked_devices() const;
   std::size_t drop_without_frame(Victims victims);  // unmaps; returns pages freed
   Victims discarded_one_by_one(Victims victims);
   std::size_t take_into_frames(Victims victims);  // how many of the first were taken (or let go)
@@ -67,17 +69,26 @@ class Evictor {
   void after_refused_move(Victim& victim, std::uint32_t frame, std::int64_t error);
   void settle();  // writes back what was taken, then parks it
   void write_back(Victims taken);
+  std::size_t take_space(Victims taken, std::uint32_t device, std::span<far::Request> requests);
+  void send(Victims taken, std::span<const far::Request> requests);
+  void note_whether_full(Victims taken, std::uint32_t devices);
+  // Where a page goes that has no far copy.
+  std::uint32_t device_of(PageIndex page) const {
+    return core_.devices.count() == 1 ? 0 : core_.policy.device_of(page);
+  }
+  std::uint32_t device_of(const Victim& victim) const { return device_of(victim.page); }
   void gather(Victims taken, std::size_t outstanding);
   void park(Victim& victim);
   void restore(Victim& victim);  // could not be written: give it back to the program
   std::uint32_t expire_frames(std::uint32_t max);
+  void empty_frames_of_the_lost();
   std::uint32_t surplus_frames();
   bool wants_frame(const Victim& victim);
-  void report_device_error(int error);
+  void report_device_error(std::uint32_t device, int error);
 
   Core& core_;
   Mutex mutex_;
-  std::unique_ptr<far::Channel> channel_;
+  std::unique_ptr<far::Channels> channels_;
   std::array<Victim, kBatchMax> chosen_;
   std::array<Victim, kBatchMax> taken_;
   std::size_t taken_count_ = 0;  // not settled yet
@@ -87,8 +98,9 @@ class Evictor {
   // until their frames expire.
   std::ptrdiff_t freed_aside_ = 0;
   std::uint32_t park_sample_ = 0;
-  std::size_t flushes_ = 0;          // of this round, as FlushShare counts them
-  std::uint64_t full_until_ns_ = 0;  // the device had no space: dirty pages stay until then; 0: it has
+  std::size_t flushes_ = 0;  // of this round, as FlushShare counts them
+  // A device had no space: dirty pages that would go there stay until then; 0: it has.
+  std::array<std::uint64_t, far::kDevicesMax> full_until_ns_{};
 };
 
 }  // namespace hinterland

@@ -120,6 +120,7 @@ std::uint64_t FaultHandler::serve_while_called() {
     served += static_cast<unsigned>(count);
     LockGuard guard(working_);
     serve_all(received(count));
+    finish();
   }
   return served;
 }
@@ -143,7 +144,7 @@ void FaultHandler::serve_all(std::span<const FaultMessage> messages) {
 // does not work on a descriptor that blocks, and changing it costs a call as well.
 int FaultHandler::wait_for_faults() {
   bool may_block = core_.kernel.features().look_for_faults && waits_since_poll_ >= kWaitsBeforeBlocking;
-  if (core_.device->info().synchronous || may_block) return core_.kernel.read_faults(room_for_messages(), true);
+  if (core_.devices.all_synchronous() || may_block) return core_.kernel.read_faults(room_for_messages(), true);
   ++waits_since_poll_;
   if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;
   pollfd wait{core_.kernel.fault_descriptor(), POLLIN, 0};
@@ -175,8 +176,10 @@ int FaultHandler::look_for_faults() {
 int FaultHandler::sleep_until_fault_or_arrival() {
   waits_since_poll_ = 0;
   if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;  // poll() works from here on
-  pollfd waits[2] = {{core_.kernel.fault_descriptor(), POLLIN, 0}, {fetcher_->event_descriptor(), POLLIN, 0}};
-  ::poll(waits, 2, 100);
+  std::array<pollfd, 1 + far::kDevicesMax> waits;
+  waits[0] = {core_.kernel.fault_descriptor(), POLLIN, 0};
+  std::size_t events = fetcher_->events(std::span(waits).subspan<1>());
+  ::poll(waits.data(), 1 + events, 100);
   return core_.kernel.read_faults(messages_, false);
 }
 
@@ -190,13 +193,18 @@ void FaultHandler::serve_here(const FaultMessage& message) {
   std::uint64_t started = now_ns();
   serve_page(message);
   spin_.start(started);
+  finish();
+  stat_page()->fault_latency.add(now_ns() - started);
+}
+
+// Until nothing is in flight: for who cannot look for faults meanwhile.
+void FaultHandler::finish() {
   while (fetcher_->in_flight() != 0) {
     if (fetcher_->progress())
       spin_.answered();
     else if (!spin_.spin(now_ns()))
       fetcher_->wait(100'000'000);
   }
-  stat_page()->fault_latency.add(now_ns() - started);
 }
 
 void FaultHandler::serve_page(const FaultMessage& message) {
@@ -256,7 +264,7 @@ void FaultHandler::observe(const FaultMessage& message, FaultKind kind, bool exp
 // that thread. (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md) Writing them back is left to the settler.
 bool FaultHandler::reclaims_here() const {
   bool on_its_cpu = core_.faults_by_signal || placement_.makes_way();
-  return on_its_cpu && core_.flush_share.high() && core_.device->info().synchronous;
+  return on_its_cpu && core_.flush_share.high() && core_.devices.all_synchronous();
 }
 
 void FaultHandler::keep_room() {
@@ -416,11 +424,11 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
   core_.budget.add(run.count);
   // Over a device that answers at once the steps come first: a thread that was woken before them would fault on each
   // of them all the same, and wait until it is there.
-  bool at_once = core_.device->info().synchronous;
+  bool at_once = core_.devices.synchronous(word.far_page().device());
   std::uint32_t brought = run.count - 1;
   if (at_once) brought += read_in_steps(page, window);
   fetcher_->start(run, page, write);
-  read_ahead(window.ahead);
+  if (!at_once) read_ahead(window.ahead);
   if (!at_once) brought += read_in_steps(page, window);
   if (brought < window.run.count - 1 + window.steps) streams_.brought_only(page, brought);
 }

@@ -71,10 +71,11 @@ class FaultHandler {
         settler_(settler),
         direct_(direct),
         // In signal mode nobody would take in what is asked for ahead.
-        own_streams_(core.read_ahead_pages_max, !core.device->info().synchronous && !core.faults_by_signal),
+        own_streams_(core.read_ahead_pages_max, !core.faults_by_signal),
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);
+  void finish();
   void observe(const FaultMessage& message, FaultKind kind, bool expects_write = false);
   std::span<FaultMessage> room_for_messages();
   std::span<const FaultMessage> received(int count) const {

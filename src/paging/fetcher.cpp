@@ -18,9 +18,9 @@ constexpr PageIndex kNobody{UINT32_MAX};  // as the page that was asked for: non
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Core& core, For whom) {
   auto fetcher = std::unique_ptr<Fetcher>(new Fetcher(core, whom));
-  auto channel = core.device->open_channel();
-  if (!channel) return std::unexpected(channel.error());
-  fetcher->channel_ = std::move(*channel);
+  auto channels = core.devices.open_channels();
+  if (!channels) return std::unexpected(channels.error());
+  fetcher->channels_ = std::move(*channels);
   fetcher->buffers_ = static_cast<std::byte*>(reserve_zeroed(bytes_of_pages(kBuffers + kKept)));
   if (fetcher->buffers_ == nullptr) return std::unexpected(Error::make(ENOMEM, "no memory for transfer buffers"));
   return fetcher;
@@ -31,7 +31,8 @@ Fetcher::~Fetcher() {
 }
 
 void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
-  if (core_.device->info().direct) {
+  run = part_on_device_of(run, demanded);
+  if (is_direct(demanded)) {
     start_direct(run, demanded, write, priority);
     return;
   }
@@ -39,11 +40,7 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
   Transfer* transfer = prepare(run, demanded, write);
   // Short of buffers: only what was asked for; and for that there will be one when the next request completes.
   while (transfer == nullptr) {
-    if (run.count > 1) {
-      unlock_rest({run.first, demanded.value - run.first.value});
-      unlock_rest({demanded + 1, run.end().value - demanded.value - 1});
-      run = {demanded, 1};
-    }
+    if (run.count > 1) run = unlock_all_but(run, {demanded, 1});
     transfer = prepare(run, demanded, write);
     if (transfer != nullptr) break;
     send_held();
@@ -54,7 +51,25 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
   if (!holds_) progress();
 }
 
+// A run may reach from one region into the next, which lies on another device: its pages are far again.
+PageRun Fetcher::part_on_device_of(PageRun run, PageIndex page) {
+  if (core_.devices.count() == 1 || run.count == 1) return run;
+  std::uint32_t device = device_of(page);
+  PageRun part{page, 1};
+  while (part.end() < run.end() && device_of(part.end()) == device) ++part.count;
+  while (run.first < part.first && device_of({part.first.value - 1}) == device)
+    part = {{part.first.value - 1}, part.count + 1};
+  return unlock_all_but(run, part);
+}
+
+PageRun Fetcher::unlock_all_but(PageRun run, PageRun part) {
+  unlock_rest({run.first, part.first.value - run.first.value});
+  unlock_rest({part.end(), run.end().value - part.end().value});
+  return part;
+}
+
 bool Fetcher::start_ahead(PageRun run) {
+  run = part_on_device_of(run, run.first);
   Transfer* transfer = prepare(run, run.first, false);
   if (transfer == nullptr) {
     unlock_rest(run);
@@ -66,7 +81,7 @@ bool Fetcher::start_ahead(PageRun run) {
 }
 
 bool Fetcher::start_unasked(PageIndex page) {
-  if (core_.device->info().direct) {
+  if (is_direct(page)) {
     start_direct({page, 1}, kNobody, false, 0);
     return true;
   }
@@ -208,7 +223,7 @@ void Fetcher::send_requests() {
 
 void Fetcher::send_held() {
   for (std::uint32_t sent = 0; sent < held_count_;) {
-    int accepted = channel_->submit(std::span(held_.data() + sent, held_count_ - sent));
+    int accepted = channels_->submit(std::span(held_.data() + sent, held_count_ - sent));
     if (accepted < 0) {
       for (; sent < held_count_; ++sent) complete({held_[sent].tag, -accepted});
       break;
@@ -238,7 +253,7 @@ bool Fetcher::progress(unsigned most) {
 
 bool Fetcher::gather() {
   done_next_ = 0;
-  done_count_ = static_cast<std::size_t>(channel_->poll(done_));
+  done_count_ = static_cast<std::size_t>(channels_->poll(done_));
   return done_count_ != 0;
 }
 
@@ -321,7 +336,7 @@ bool Fetcher::wants_protection(PageIndex page, PageIndex demanded, bool write) {
 }
 
 const std::byte* Fetcher::direct_page(PageIndex page) const {
-  return static_cast<const std::byte*>(core_.device->direct_page(core_.pages[page].load().far_page()));
+  return static_cast<const std::byte*>(core_.devices.direct_page(core_.pages[page].load().far_page()));
 }
 
 void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
@@ -424,11 +439,12 @@ void Fetcher::lose(PageIndex page, int error) {
   count(Counter::device_errors);
   count(Counter::pages_lost);
   core_.budget.subtract(1);
-  if (core_.device->lost() != 0)
-    core_.report_loss();
+  std::uint32_t device = device_of(page);
+  if (core_.devices.lost(device) != 0)
+    core_.report_loss(device);
   else
     log::error("%s", Error::make(error, "page %p cannot be had from %s; touching it raises SIGBUS",
-                                 core_.memory_of(page), core_.device->info().url.c_str())
+                                 core_.memory_of(page), core_.devices.info(device).url.c_str())
                          .what());
   core_.kernel.poison(core_.address_of(page), kPageSize);
   core_.release_far(core_.pages[page].load().far_page());  // nobody will ask for it again

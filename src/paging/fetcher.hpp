@@ -47,17 +47,18 @@ class Fetcher {
   // Between these, requests are collected: those of several fetches go to the device together, which costs little
   // more than those of one. Whatever waits for completions meanwhile sends them first. A device that answers at once
   // is asked at once all the same.
-  void hold_requests() { holds_ = !core_.device->info().synchronous; }
+  void hold_requests() { holds_ = !core_.devices.all_synchronous(); }
   void send_requests();
 
   // Gathers completions and maps what has come, until `most` fetches are complete or nothing is left. Never blocks.
   // True when something came; only after a false is it time for wait() or the descriptor.
   bool progress(unsigned most = kTransfers);
-  void wait(std::uint64_t timeout_ns) { channel_->wait(timeout_ns); }
+  void wait(std::uint64_t timeout_ns) { channels_->wait(timeout_ns); }
   std::uint32_t in_flight() const { return transfers_in_flight_; }
   // Whether a page of these is in flight.
   bool is_fetching(PageRun run) const;
-  int event_descriptor() const { return channel_->event_descriptor(); }
+  // What poll(2) can wait for instead of wait(). Returns how many are written.
+  std::size_t events(std::span<pollfd, far::kDevicesMax> out) const { return channels_->events(out); }
 
  private:
   struct Transfer {
@@ -87,7 +88,12 @@ class Fetcher {
 
   Fetcher(Core& core, For whom) : core_(core), whom_(whom) {}
   hl_arrival demanded_arrival() const { return whom_ == For::faults ? HL_ARRIVAL_FAULT : HL_ARRIVAL_HINT; }
+  // Where the far copy of a page lies whose cell is locked.
+  std::uint32_t device_of(PageIndex page) const { return core_.pages[page].load().far_page().device(); }
+  bool is_direct(PageIndex page) const { return core_.devices.direct(device_of(page)); }
   const std::byte* direct_page(PageIndex page) const;
+  PageRun part_on_device_of(PageRun run, PageIndex page);
+  PageRun unlock_all_but(PageRun run, PageRun part);
   void start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
   bool take_buffers(std::uint32_t count, std::uint32_t* first);
   FrameRun borrow_frames(PageRun run, PageIndex demanded, bool write);
@@ -114,7 +120,7 @@ class Fetcher {
 
   Core& core_;
   const For whom_;
-  std::unique_ptr<far::Channel> channel_;
+  std::unique_ptr<far::Channels> channels_;
   std::byte* buffers_ = nullptr;  // kBuffers pages, then kKept
   std::array<Kept, kKept> kept_{};
   std::uint32_t next_kept_ = 0;

@@ -31,7 +31,7 @@ Status HandlerTeam::create(Evictor& direct) {
 Status HandlerTeam::start(void (*wake_housekeeper)()) {
   wake_housekeeper_ = wake_housekeeper;
   settler_.set_waker(wake_housekeeper);
-  bool one_is_enough = !core_.device->info().synchronous || !core_.kernel.features().look_for_faults;
+  bool one_is_enough = !core_.devices.all_synchronous() || !core_.kernel.features().look_for_faults;
   attendance_.allow_spares(one_is_enough ? 0 : spares_for_cpus(), wake_housekeeper);
   first().placement().set_watchdog(wake_housekeeper);
   auto entry = [](void* self) -> void* {

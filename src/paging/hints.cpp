@@ -129,17 +129,17 @@ Hints::Lane& Hints::take_lane() {
   for (std::size_t i = 0; i < kLanes; ++i) {
     Lane& lane = lanes_[(own + i) % kLanes];
     if (!lane.mutex.try_lock()) continue;
-    if (!core_.device->info().synchronous) active_.fetch_or(bit_of(lane));
+    if (!core_.devices.all_synchronous()) active_.fetch_or(bit_of(lane));
     return lane;
   }
   lanes_[own].mutex.lock();
-  if (!core_.device->info().synchronous) active_.fetch_or(bit_of(lanes_[own]));
+  if (!core_.devices.all_synchronous()) active_.fetch_or(bit_of(lanes_[own]));
   return lanes_[own];
 }
 
 void Hints::leave(Lane& lane) {
   bool done = lane.fetcher == nullptr || lane.fetcher->in_flight() == 0;
-  if (done && !core_.device->info().synchronous) active_.fetch_and(~bit_of(lane));
+  if (done && !core_.devices.all_synchronous()) active_.fetch_and(~bit_of(lane));
   lane.mutex.unlock();
 }
 
@@ -147,14 +147,14 @@ void Hints::leave(Lane& lane) {
 // that is given up has its own message.
 bool Hints::open(Lane& lane) {
   if (lane.fetcher != nullptr) return true;
-  if (core_.device->lost() != 0 || now_ns() < no_lane_until_ns_.load()) return false;
+  if (core_.devices.all_lost() || now_ns() < no_lane_until_ns_.load()) return false;
   auto made = Fetcher::create(core_, Fetcher::For::hints);
   if (made) {
     lane.fetcher = std::move(*made);
     return true;
   }
   no_lane_until_ns_.store(now_ns() + kNoLaneNs);
-  if (core_.device->lost() == 0 && !failure_reported_.exchange(true))
+  if (!core_.devices.some_lost() && !failure_reported_.exchange(true))
     log::warning("hints cannot fetch for now, so that faults have to: %s", made.error().what());
   return false;
 }
@@ -168,7 +168,7 @@ void Hints::start(Lane& lane, const Wanted& wanted, Evictor& direct) {
 // As the fault handler's keep_room(): pages that are flushed one by one leave from the CPU that uses them, which is
 // this one. Not where another thread is at it.
 void Hints::keep_room(Evictor& direct) {
-  bool here = core_.flush_share.high() && core_.device->info().synchronous && direct.mutex().try_lock();
+  bool here = core_.flush_share.high() && core_.devices.all_synchronous() && direct.mutex().try_lock();
   if (here) direct.mutex().unlock();
   std::size_t freed = here ? direct.reclaim(kPagesTakenHere) : 0;
   count(Counter::reclaim_direct_pages, freed);
@@ -210,7 +210,7 @@ bool Hints::poll() {
 }
 
 void Hints::wait(std::uint64_t timeout_ns) {
-  std::array<pollfd, kLanes> waits;
+  std::array<pollfd, kLanes * far::kDevicesMax> waits;
   nfds_t count = 0;
   std::uint32_t active = active_.load();
   if (active == 0) return;
@@ -222,7 +222,7 @@ void Hints::wait(std::uint64_t timeout_ns) {
       continue;
     }
     if (lane.fetcher != nullptr && lane.fetcher->in_flight() != 0)
-      waits[count++] = {lane.fetcher->event_descriptor(), POLLIN, 0};
+      count += lane.fetcher->events(std::span(waits).subspan(count).first<far::kDevicesMax>());
     leave(lane);
   }
   timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};

@@ -31,7 +31,7 @@ std::uint64_t Pager::Impl::takeover_mark() const {
 void Pager::Impl::housekeeper() {
   InsideRuntime inside;
   note_runtime_thread();
-  core.space->enter_process();
+  core.devices.enter_process();
   // Until then the program touches memory as fast as it can; on a busy machine it would be far over its budget by our
   // turn.
   if (!core.managed.load())
@@ -51,12 +51,13 @@ void Pager::Impl::housekeeper() {
 }
 
 std::uint64_t Pager::Impl::look_after() {
+  core.devices.enter_process();
   answer_requests();
   if (FaultObserver* observer = core.observer.load(); observer != nullptr && observer->is_over())
     core.observer.store(nullptr);
   if (core.managed.load()) start_wanted_threads();
   std::uint64_t sleep_ns = core.managed.load() ? keep_room_for_other_memory() : watch_pressure();
-  if (core.space->is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
+  if (core.devices.is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
   refresh_gauges();
   return sleep_ns;
 }
@@ -94,7 +95,7 @@ std::uint64_t Pager::Impl::watch_pressure() {
 std::uint64_t Pager::Impl::let_go_for_the_dead() {
   for (bool more = true; more;) {
     LockGuard guard(map_mutex);  // no fork meanwhile
-    more = core.space->reap();
+    more = core.devices.reap();
   }
   return 500 * kMillisecond;
 }
@@ -160,11 +161,11 @@ void Pager::Impl::kick_housekeeper() {
 }
 
 void Pager::Impl::refresh_gauges() {
-  far::DeviceUsage usage = core.device->usage();
+  far::DeviceUsage usage = core.devices.usage();
   set_gauge(Gauge::device_used_bytes, usage.used_bytes);
   set_gauge(Gauge::device_stored_bytes, usage.stored_bytes);
-  set_gauge(Gauge::far_bytes, bytes_of_pages(core.space->pages_in_use()));
-  if (core.device->lost() != 0) set_gauge(Gauge::device_lost, 1);
+  set_gauge(Gauge::far_bytes, bytes_of_pages(core.devices.pages_in_use()));
+  if (core.devices.some_lost()) set_gauge(Gauge::device_lost, 1);
   if (!core.managed.load()) return;
   std::uint64_t frames = bytes_of_pages(core.frames.used());
   auto local = static_cast<std::uint64_t>(std::max<std::int64_t>(core.budget.local(), 0));

@@ -66,7 +66,7 @@ void fill_and_evict(PageMachine& machine, std::uint32_t count) {
   for (std::uint32_t page = 0; page < count; ++page) machine.write(page);
   for (int round = 0; round < 100 && machine.core().budget.local() > 0; ++round) machine.evict(count);
   ASSERT_EQ(machine.core().budget.local(), 0);
-  ASSERT_EQ(machine.core().space->pages_in_use(), count);
+  ASSERT_EQ(machine.core().devices.pages_in_use(), count);
 }
 
 // I1: pages of groups that nobody used are not locked, so they must be left alone; a fault may bring one meanwhile.
@@ -101,7 +101,7 @@ TEST(PageMachineCase, ALostPageGivesItsFarSpaceBack) {
   machine.device()->faults.reads = 1;
   EXPECT_FALSE(machine.touch(3, false));
   EXPECT_EQ(machine.core().pages[{3}].load().state(), PageState::lost);
-  EXPECT_EQ(machine.core().space->pages_in_use(), 7u);
+  EXPECT_EQ(machine.core().devices.pages_in_use(), 7u);
   EXPECT_EQ(machine.check_invariants(0), "");
 }
 

@@ -53,6 +53,17 @@ std::vector<Variant> variants() {
   all.push_back({"MoveQueuedPriority", base_options()});
   all.back().options.direct = false;
   all.back().options.policy = &kPriorityPolicy;
+  all.push_back({"TwoDevices", base_options()});
+  all.back().options.second = MachineOptions::Second::queued;
+  all.push_back({"TwoDevicesFailing", base_options()});
+  all.back().options.second = MachineOptions::Second::direct;
+  all.back().options.direct = false;
+  all.back().options.device_failures = true;
+  all.push_back({"TwoDevicesQueuedFailingLru", base_options()});
+  all.back().options.second = MachineOptions::Second::queued;
+  all.back().options.direct = false;
+  all.back().options.device_failures = true;
+  all.back().options.policy = &kLruPolicy;
   return all;
 }
 

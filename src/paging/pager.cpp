@@ -43,7 +43,7 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
   if (!kernel.features().write_protect && !kernel.features().move)
     return std::unexpected(Error::make(0, "this kernel can neither protect nor move pages for a userfaultfd")
                                .remedy("use Linux 5.7 or newer"));
-  auto impl = std::make_unique<Impl>(kernel, std::move(device));
+  auto impl = std::make_unique<Impl>(kernel, std::move(device), options.far_url);
   impl->options = options;
   impl->budget_bytes = options.budget_bytes;
   Result<Window> window = Window::reserve(options.window_bytes, 4 * kGiB);
@@ -76,13 +76,13 @@ Status Pager::Impl::create_parts() {
   core.observer.store(options.observer);
   core.budget.set_limit(options.budget_bytes);
   core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
-  if (core.device->info().synchronous) {
+  if (core.devices.synchronous(0)) {
     core.second_chance.saves_a_fetch = false;
     core.budget.park_few();
   }
   leave_out(options.parts);
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
-  set_gauge(Gauge::device_capacity_bytes, core.device->info().capacity_bytes);
+  set_gauge(Gauge::device_capacity_bytes, core.devices.capacity_bytes());
   if (Status status = core.pages.create(core.window.pages()); !status) return status;
   if (Status status = core.marks.create(core.window.pages()); !status) return status;
   if (Status status = core.forecast.create(core.window.pages()); !status) return status;
@@ -91,10 +91,7 @@ Status Pager::Impl::create_parts() {
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   if (Status status = core.policy.create(options.policy, core.pages, &core.hint_map); !status) return status;
   show_inside();
-  auto space = far::Space::create(*core.device, core.window.bytes());
-  if (!space) return std::unexpected(space.error());
-  core.space = std::move(*space);
-  return {};
+  return core.devices.create_space(core.window.bytes());
 }
 
 void Pager::Impl::leave_out(const Parts& without) {
@@ -145,18 +142,25 @@ Status Pager::Impl::start_paging_threads() {
     static_cast<Reclaimer*>(self)->run();
     return nullptr;
   };
-  auto entry_gatherer = [](void* self) -> void* {
-    static_cast<Hints*>(self)->run_gatherer();
-    return nullptr;
-  };
-  if (!core.device->info().synchronous)
-    if (Status status = start_runtime_thread("hl-gather", &hints, entry_gatherer); !status) return status;
+  gatherer_started = false;
+  if (Status status = start_gatherer(); !status) return status;
   // The last that may fail: from here on pages leave, and there is no way back.
   Status served = core.faults_by_signal ? handlers.start_lanes(kick_housekeeper) : handlers.start(kick_housekeeper);
   if (!served) return served;
   if (Status status = start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer); !status)
     log::warning("%s; faults make room for themselves, and take longer", status.error().what());
   return {};
+}
+
+Status Pager::Impl::start_gatherer() {
+  if (gatherer_started || core.devices.all_synchronous()) return {};
+  auto entry = [](void* self) -> void* {
+    static_cast<Hints*>(self)->run_gatherer();
+    return nullptr;
+  };
+  Status status = start_runtime_thread("hl-gather", &hints, entry);
+  gatherer_started = status.has_value();
+  return status;
 }
 
 Status Pager::Impl::start_housekeeper() {
@@ -263,13 +267,13 @@ void Pager::thread_started(const volatile std::uint32_t* cpu) {
 
 void Pager::thread_ended() { impl_->threads.remove(static_cast<std::uint32_t>(syscall(SYS_gettid))); }
 
-void Pager::leave_device() { impl_->core.device->leave(); }
-void Pager::stay_on_device() { impl_->core.device->stay(); }
+void Pager::leave_device() { impl_->core.devices.leave(); }
+void Pager::stay_on_device() { impl_->core.devices.stay(); }
 
 std::size_t Pager::descriptors(int* out, std::size_t max) const {
   std::size_t count = impl_->core.kernel.descriptors(out, max);
   // With those of its channels. (A channel itself may be asked only by the thread that it belongs to.)
-  return count + impl_->core.device->descriptors(out + count, max - count);
+  return count + impl_->core.devices.descriptors(out + count, max - count);
 }
 
 }  // namespace hinterland

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/error.hpp"
 #include "base/parts.hpp"
@@ -22,6 +23,8 @@
 namespace hinterland {
 
 struct PagerOptions {
+  std::string far_url;                      // the device's, as the user wrote it; "" for what it says itself
+  far::DeviceSettings device_settings;      // for the devices of regions
   std::uint64_t budget_bytes = 0;           // local memory
   std::uint64_t window_bytes = 0;           // address space reserved; halved until it can be had
   bool manage_at_once = false;              // false: pages stay with the kernel until the budget is nearly used
@@ -58,6 +61,8 @@ struct RegionOptions {
   const hl_policy_ops* policy = nullptr;  // nullptr: the process's; must outlive the process
   std::uint64_t share_bytes = 0;          // of the budget: within it pages leave last, beyond it first
   std::int32_t read_ahead_pages = -1;     // below zero: the process's setting
+  bool common_share = false;              // instead of a share of its own: pages leave as the process's do
+  std::uint32_t device = 0;               // as Pager::open_device() said; 0: the process's
 };
 
 class Pager {
@@ -113,6 +118,10 @@ class Pager {
   int unlock_all();
 
   // --- regions ------------------------------------------------------------------------------------------------
+  // The far device of this URL, for RegionOptions: the number of one that the process has, or one opened now, which
+  // stays until the process ends. Or why there is none: as far::open_device(), or ENOSPC (far::kDevicesMax). All
+  // paging stands still while it is connected; who maps memory waits for it to be opened.
+  Result<std::uint32_t> open_device(const std::string& url);
   // Fresh memory, zeros, with a pool of its own. Address, or -ENOMEM, -EDQUOT (all shares together would be more than
   // half of the budget), -ENOSPC (too many regions), -EINVAL (a policy for another interface). Rounded up to 64 KiB.
   std::intptr_t create_region(std::size_t length, const RegionOptions& options, int* pool);

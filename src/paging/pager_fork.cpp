@@ -63,6 +63,22 @@ void Pager::Impl::end_copy() {
   _exit(1);
 }
 
+void Pager::Impl::pause_movers() {
+  hints.pause();
+  background->mutex().lock();
+  reclaimer->lock_helper();
+  handlers.pause();
+  direct->mutex().lock();
+}
+
+void Pager::Impl::resume_movers() {
+  direct->mutex().unlock();
+  handlers.resume();
+  reclaimer->unlock_helper();
+  background->mutex().unlock();
+  hints.resume();
+}
+
 // Stops everything that moves pages, and counts the far pages once more, for the child.
 int Pager::before_fork() {
   Impl& parts = *impl_;
@@ -70,13 +86,9 @@ int Pager::before_fork() {
   parts.refuse_copies();
   parts.heap_calls.close();
   parts.map_mutex.lock();
-  parts.core.space->begin_child();
+  parts.core.devices.begin_child();
   if (!parts.core.managed.load()) return 0;
-  parts.hints.pause();
-  parts.background->mutex().lock();
-  parts.reclaimer->lock_helper();
-  parts.handlers.pause();
-  parts.direct->mutex().lock();
+  parts.pause_movers();
   parts.core.protection_mutex.lock();
   parts.core.policy.mutex().lock();
   parts.core.frames.mutex().lock();
@@ -91,17 +103,13 @@ int Pager::before_fork() {
 
 void Pager::after_fork_in_parent(bool forked) {
   Impl& parts = *impl_;
-  if (!forked) parts.core.space->cancel_child();
+  if (!forked) parts.core.devices.cancel_child();
   if (parts.core.managed.load()) {
     if (parts.keep_from_copies() != 0) log::warning("copies of the process made by raw system calls may read zeros");
     parts.core.frames.mutex().unlock();
     parts.core.policy.mutex().unlock();
     parts.core.protection_mutex.unlock();
-    parts.direct->mutex().unlock();
-    parts.handlers.resume();
-    parts.reclaimer->unlock_helper();
-    parts.background->mutex().unlock();
-    parts.hints.resume();
+    parts.resume_movers();
   }
   parts.map_mutex.unlock();
   parts.heap_calls.open();
@@ -129,8 +137,7 @@ Status Pager::Impl::resume_in_child() {
   core.policy.mutex().reset_after_fork();
   threads.clear();
   core.budget.after_fork_in_child();
-  if (Status status = core.device->after_fork_in_child(); !status) return status;
-  core.space->after_fork_in_child();
+  if (Status status = core.devices.after_fork_in_child(); !status) return status;
   core.pinned.clear(core.window.pages());
   attributes_of_new = 0;
   regions.mark(core.window.base(), core.window.base() + core.window.bytes(), 0, kLocked | kLockedOnFault);
@@ -141,11 +148,11 @@ Status Pager::Impl::resume_in_child() {
   }
   if (!opened) {  // it gave the permission away, or is in a namespace of users; nothing of it is far
     log::warning("%s; a forked child goes on without a budget", opened.error().what());
-    core.space->enter_process();
+    core.devices.enter_process();
     return {};
   }
   if (Status status = start_housekeeper(); !status) return status;
-  core.space->wait_until_entered();
+  core.devices.wait_until_entered();
   return {};
 }
 

@@ -75,8 +75,9 @@ FaultOutcome Pager::serve_fault(std::uintptr_t address, bool write, bool write_p
 }
 
 bool Pager::is_far_away(std::uintptr_t address) const {
-  if (!impl_->core.managed.load(std::memory_order_acquire) || impl_->core.device->info().synchronous) return false;
+  if (!impl_->core.managed.load(std::memory_order_acquire) || impl_->core.devices.all_synchronous()) return false;
   PageWord word = impl_->core.pages[impl_->core.window.index_of(address)].load();
+  if (word.has_far() && impl_->core.devices.synchronous(word.far_page().device())) return false;
   return word.state() == PageState::far || word.state() == PageState::arriving;
 }
 

@@ -25,8 +25,11 @@
 namespace hinterland {
 
 struct Pager::Impl {
-  Impl(Kernel& kernel, std::unique_ptr<far::Device> device)
-      : core(kernel, std::move(device)), hints(core), handlers(core, threads), signal_faults(core, handlers) {}
+  Impl(Kernel& kernel, std::unique_ptr<far::Device> device, std::string url = {})
+      : core(kernel, std::move(device), std::move(url)),
+        hints(core),
+        handlers(core, threads),
+        signal_faults(core, handlers) {}
 
   Core core;
   Hints hints;
@@ -58,6 +61,11 @@ struct Pager::Impl {
   bool given_up = false;          // paging could not begin, and never will; the housekeeper's
   std::atomic<bool> told{false};
   int take_over_region(const Region& region);
+  Status start_gatherer();        // if there is a device that needs one
+  bool gatherer_started = false;  // guarded by map_mutex
+
+  // --- pager_regions.cpp; map_mutex is held
+  Result<std::uint32_t> add_device(std::unique_ptr<far::Device> device, const std::string& url);
 
   // --- housekeeper.cpp
   void housekeeper();
@@ -138,6 +146,9 @@ struct Pager::Impl {
   int keep_from_copies();
   int let_into_copy();
   int advise_ours(int advice, int except);
+  // All who use channels stand still between these, and nothing is on its way. Paging has begun.
+  void pause_movers();
+  void resume_movers();
   Status resume_in_child();
   Status resume_paging_in_child();
   void leave_out_what_is_not_inherited();
@@ -146,7 +157,7 @@ struct Pager::Impl {
     if (retained_count == retained.size()) retain_flush();
   }
   void retain_flush() {
-    if (retained_count > 0) core.space->retain(std::span(retained.data(), retained_count));
+    if (retained_count > 0) core.devices.retain(std::span(retained.data(), retained_count));
     retained_count = 0;
   }
   std::array<far::FarPage, 512> retained;  // guarded by map_mutex

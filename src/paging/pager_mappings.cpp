@@ -26,19 +26,19 @@ constexpr int kKeptFlags = MAP_NORESERVE;
 // Collects far pages, so that they are released many at a time.
 class Releases {
  public:
-  explicit Releases(far::Space& space) : space_(space) {}
+  explicit Releases(far::Devices& devices) : devices_(devices) {}
   ~Releases() { flush(); }
   void add(far::FarPage page) {
     pages_[count_++] = page;
     if (count_ == pages_.size()) flush();
   }
   void flush() {
-    if (count_ > 0) space_.release(std::span(pages_.data(), count_));
+    if (count_ > 0) devices_.release(std::span(pages_.data(), count_));
     count_ = 0;
   }
 
  private:
-  far::Space& space_;
+  far::Devices& devices_;
   std::array<far::FarPage, 256> pages_;
   std::size_t count_ = 0;
 };
@@ -291,7 +291,7 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
     }
   }
   impl_->let_go_of_freed(address, length);
-  Releases releases(*core.space);
+  Releases releases(core.devices);
   std::uint64_t pages = 0;
   core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
                            [&](PageIndex page, PageCell& cell) {

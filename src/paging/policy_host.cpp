@@ -86,17 +86,52 @@ std::size_t PolicyHost::ask(Pool& pool, std::span<hl_page> out) {
   return chosen;
 }
 
-std::size_t PolicyHost::choose_victims(std::span<hl_page> out) {
+// I5: a region whose device takes nothing must not be asked again and again while others' pages could leave.
+std::size_t PolicyHost::choose_victims(std::span<hl_page> out, std::uint32_t blocked) {
   LockGuard guard(mutex_);
+  auto is_blocked = [blocked](const Pool& pool) {
+    return (blocked >> pool.device.load(std::memory_order_relaxed) & 1) != 0;
+  };
   std::size_t chosen = cold_count_ != 0 ? take_cold(out) : 0;
+  chosen += ask_pools(out.subspan(chosen), [&](const Pool& pool) { return pool.open && !is_blocked(pool); });
+  if (blocked == 0 || chosen == out.size()) return chosen;
+  return chosen + ask_pools(out.subspan(chosen), [&](const Pool& pool) { return pool.open && is_blocked(pool); });
+}
+
+template <typename Asked>
+std::size_t PolicyHost::ask_pools(std::span<hl_page> out, Asked&& asked) {
+  std::size_t chosen = 0;
   for (Pool& pool : std::span(pools_).subspan(1)) {
-    if (!pool.open) continue;
+    if (!asked(pool)) continue;
     std::uint64_t held = pool.ops->size(pool.state);
     std::uint64_t excess = held > pool.share_pages ? held - pool.share_pages : 0;
     chosen += ask(pool, out.subspan(chosen, std::min<std::size_t>(excess, out.size() - chosen)));
   }
+  chosen += ask_common(out.subspan(chosen), asked);
   for (Pool& pool : pools_)
-    if (pool.open && chosen < out.size()) chosen += ask(pool, out.subspan(chosen));
+    if (asked(pool) && chosen < out.size()) chosen += ask(pool, out.subspan(chosen));
+  return chosen;
+}
+
+// The process's pool and those that share with it: of each as many as it has of all their pages.
+template <typename Asked>
+std::size_t PolicyHost::ask_common(std::span<hl_page> out, Asked&& asked) {
+  std::uint64_t held = 0, others = 0;
+  auto is_common = [this, &asked](const Pool& pool) {
+    return asked(pool) && (&pool == pools_.data() || pool.share_pages == kCommonShare);
+  };
+  for (Pool& pool : pools_) {
+    if (!is_common(pool)) continue;
+    held += pool.ops->size(pool.state);
+    others += &pool != pools_.data();
+  }
+  if (others == 0 || held == 0) return 0;  // the process's alone: it is next in any case
+  std::size_t chosen = 0;
+  for (Pool& pool : pools_) {
+    if (!is_common(pool)) continue;
+    std::size_t part = (out.size() * pool.ops->size(pool.state) + held - 1) / held;
+    chosen += ask(pool, out.subspan(chosen, std::min(part, out.size() - chosen)));
+  }
   return chosen;
 }
 
@@ -108,7 +143,8 @@ std::uint64_t PolicyHost::size() {
   return sum;
 }
 
-int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages) {
+int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages,
+                          std::uint32_t device) {
   if (policy == nullptr) policy = pools_[0].ops;
   if (policy->abi_version != HL_POLICY_ABI_VERSION) return -EINVAL;
   LockGuard guard(mutex_);
@@ -122,6 +158,7 @@ int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages
   found->ops = policy;
   found->share_pages = share_pages;
   found->read_ahead_pages.store(read_ahead_pages, std::memory_order_relaxed);
+  found->device.store(static_cast<std::uint8_t>(device), std::memory_order_relaxed);
   found->open = true;
   return static_cast<int>(found - pools_.begin());
 }

@@ -45,14 +45,18 @@ class PolicyHost {
   // room for so many; of more, nothing is noted.
   void cold(PageIndex page);
   std::size_t room_for_cold();
-  // Fills `out` with indexes into the window; returns how many.
-  std::size_t choose_victims(std::span<hl_page> out);
+  // Fills `out` with indexes into the window; returns how many. `blocked`: a bit for each device that takes no pages
+  // now; those that would go there come last.
+  std::size_t choose_victims(std::span<hl_page> out, std::uint32_t blocked = 0);
   std::uint64_t size();
   const char* name() const { return pools_[0].ops->name; }
 
   // A pool for pages to come, or -EINVAL (a policy for another interface), -ENOMEM, -ENOSPC (kPoolsMax). `policy`:
-  // nullptr for the process's.
-  int open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages);
+  // nullptr for the process's. `device`: where its pages are written to (far::Devices).
+  int open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages,
+                std::uint32_t device = 0);
+  // Its pages leave with the process's own, of both as many as there are.
+  static constexpr std::uint64_t kCommonShare = UINT64_MAX;
   // Its pages are gone, and its addresses assigned to pool 0.
   void close_pool(int pool);
   // From now on these pages belong to the pool. Whole groups (PageTable::kGroupPages), none of them resident.
@@ -61,6 +65,10 @@ class PolicyHost {
   std::uint32_t read_ahead_max(PageIndex page, std::uint32_t otherwise) const {
     std::int32_t own = pools_[pool_of(page)].read_ahead_pages.load(std::memory_order_relaxed);
     return own < 0 ? otherwise : static_cast<std::uint32_t>(own);
+  }
+
+  std::uint32_t device_of(PageIndex page) const {
+    return pools_[pool_of(page)].device.load(std::memory_order_relaxed);  // as pool_of()
   }
 
   // Held across fork(2), so that the child finds the policies' lists whole.
@@ -72,6 +80,7 @@ class PolicyHost {
     void* state = nullptr;  // kept for the next pool of this policy: what a policy took it cannot give back
     std::uint64_t share_pages = 0;
     std::atomic<std::int32_t> read_ahead_pages{-1};  // below zero: the process's setting
+    std::atomic<std::uint8_t> device{0};
     bool open = false;
   };
 
@@ -94,6 +103,10 @@ class PolicyHost {
   void forget_cold(PageIndex first, std::uint32_t count);
   std::size_t take_cold(std::span<hl_page> out);
   std::size_t ask(Pool& pool, std::span<hl_page> out);
+  template <typename Asked>
+  std::size_t ask_pools(std::span<hl_page> out, Asked&& asked);
+  template <typename Asked>
+  std::size_t ask_common(std::span<hl_page> out, Asked&& asked);
 
   Mutex mutex_;
   const PageTable* pages_ = nullptr;

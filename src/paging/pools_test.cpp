@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -171,6 +172,20 @@ TEST_F(Pools, WithinItsShareARegionLeavesLast) {
   EXPECT_EQ(resident(first, 16), 0);
 }
 
+// As much of it as of the process's, where it has a policy of its own and no share.
+TEST_F(Pools, WithACommonShareARegionLeavesWithTheProcess) {
+  int pool = 0;
+  std::uint32_t first = create(64, {.policy = &kLruPolicy, .common_share = true}, &pool);
+  touch(first, 16);
+  machine_.map(kOther, 48, kReadWrite);
+  for (std::uint32_t page = kOther; page < kOther + 48; ++page) machine_.write(page);
+  std::vector<hl_page> leaving = victims(16);
+  ASSERT_EQ(leaving.size(), 16);
+  EXPECT_EQ(std::ranges::count_if(leaving, [](hl_page page) { return page >= kOther; }), 12);
+  EXPECT_EQ(victims(64).size(), 64);
+  expect_invariants();
+}
+
 TEST_F(Pools, SharesTogetherAreAtMostHalfOfTheBudget) {
   int pool = 0;
   RegionOptions third{.share_bytes = bytes_of_pages(32)};
@@ -192,7 +207,7 @@ TEST_F(Pools, ADestroyedRegionLeavesNothing) {
     ASSERT_EQ(machine_.pager().destroy_region(machine_.address_of(first), bytes_of_pages(64), how, pool), 0);
     machine_.kernel().unmapped(machine_.address_of(first), bytes_of_pages(64));
     ASSERT_EQ(machine_.core().policy.size(), 0);
-    ASSERT_EQ(machine_.core().space->pages_in_use(), 0);
+    ASSERT_EQ(machine_.core().devices.pages_in_use(), 0);
   }
   expect_invariants();
 }

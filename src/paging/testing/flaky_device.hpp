@@ -18,6 +18,7 @@ class FlakyDevice final : public far::Device {
     double reads = 0, writes = 0;  // share that fails with EIO
     bool full = false;             // no more slabs
     int channels = 0;              // so many are refused next
+    int lost = 0;                  // for good: with this errno
   };
 
   // direct: pages are copied straight from the device; else requests go through channels, and come back in any order.
@@ -45,6 +46,7 @@ class FlakyDevice final : public far::Device {
     if (on_discard) on_discard(pages);
     inner_->discard(pages);
   }
+  int lost() const override { return faults.lost; }
   const void* direct_page(far::FarPage page) const override { return info_.direct ? peek(page) : nullptr; }
   Status after_fork_in_child() override { return inner_->after_fork_in_child(); }
   Result<std::unique_ptr<far::Channel>> open_channel() override {
@@ -60,6 +62,7 @@ class FlakyDevice final : public far::Device {
    public:
     Channel(FlakyDevice& device, std::unique_ptr<far::Channel> inner) : device_(device), inner_(std::move(inner)) {}
     int submit(std::span<const far::Request> requests) override {
+      if (device_.lost() != 0) return -device_.lost();
       std::size_t room = 24 - waiting_.size();  // small, so that "full" happens
       std::size_t count = std::min(room, requests.size());
       waiting_.insert(waiting_.end(), requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(count));
@@ -102,6 +105,7 @@ class FlakyDevice final : public far::Device {
   }
 
   int serve(far::Channel& inner, const far::Request& request) {
+    if (faults.lost != 0) return faults.lost;
     if (fails(request.operation == far::Operation::read ? faults.reads : faults.writes)) return EIO;
     far::Completion done{};
     if (inner.submit({&request, 1}) != 1 || inner.poll({&done, 1}) != 1) return EPROTO;

@@ -182,7 +182,7 @@ std::string Interleaving::run(const Scheduler::Choose& choose, std::uint64_t ste
       break;
     case Trouble::device_full:
       faults.full = true;
-      machine_->core().space->after_fork_in_child();  // forgets its spare slab
+      HL_CHECK(machine_->core().devices.after_fork_in_child().has_value());  // forgets its spare slab
       break;
     case Trouble::pinned:
       if (kernel_->look(address_of(target())).present) kernel_->pin(address_of(target()), true);
@@ -256,7 +256,7 @@ void Interleaving::end_child() {
     if (std::memcmp(machine_->device()->peek(held.far), held.words.data(), sizeof held.words) != 0)
       fail("I4: a far page of a forked child has changed", 0);
   child_.clear();
-  machine_->core().space->cancel_child();  // it holds nothing any more
+  machine_->core().devices.cancel_child();  // it holds nothing any more
 }
 
 std::uint64_t Interleaving::look(std::uint32_t page, std::size_t word) {
@@ -374,7 +374,7 @@ std::uint64_t Interleaving::state() const {
     hash = mix(hash, held.far.value);
     bytes(machine_->device()->peek(held.far));
   }
-  hash = mix(mix(hash, kernel_->waiting_messages()), core.space->pages_in_use());
+  hash = mix(mix(hash, kernel_->waiting_messages()), core.devices.pages_in_use());
   return mix(mix(hash, data_), mapping_calls_);
 }
 

@@ -58,12 +58,25 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
   HL_CHECK(core.hint_map.create(options.window_pages).has_value());
   HL_CHECK(core.frames.create(options.frames).has_value());
   HL_CHECK(core.policy.create(options.policy, core.pages, &core.hint_map).has_value());
-  auto space = far::Space::create(*core.device, 4 * bytes);
-  HL_CHECK(space.has_value());
-  core.space = std::move(*space);
+  HL_CHECK(core.devices.create_space(4 * bytes).has_value());
   HL_CHECK(core.frames.attach(kernel_) == 0);
   HL_CHECK(parts_->create_paging_parts().has_value());
   core.managed.store(true);
+  if (options.second != MachineOptions::Second::none) add_second_device(seed + 1);
+}
+
+void PageMachine::add_second_device(std::uint64_t seed) {
+  auto device = far::open_device("mem:", {});
+  HL_CHECK(device.has_value());
+  auto flaky =
+      std::make_unique<FlakyDevice>(std::move(*device), options_.second == MachineOptions::Second::direct, seed);
+  second_ = flaky.get();
+  PolicyHost& policy = parts_->core.policy;
+  auto number = parts_->add_device(std::move(flaky), "second");
+  HL_CHECK(number.has_value());
+  int pool = policy.open_pool(nullptr, PolicyHost::kCommonShare, -1, *number);
+  HL_CHECK(pool > 0);
+  policy.assign({{options_.window_pages / 2}, options_.window_pages / 2}, pool);
 }
 
 PageMachine::~PageMachine() {

@@ -31,6 +31,8 @@ struct MachineOptions {
   bool direct = true;  // device pages are copied from where they lie
   bool device_failures = false;
   std::string far_url;  // "" for a FlakyDevice over mem:
+  // Another FlakyDevice, of the pages from window_pages / 2 on. Failures are of one of both.
+  enum class Second : std::uint8_t { none, direct, queued } second = Second::none;
   const hl_policy_ops* policy = nullptr;
   std::uint32_t window_pages = 512;
   std::uint32_t budget_pages = 96;
@@ -78,6 +80,7 @@ class PageMachine {
   FakeKernel& kernel() { return kernel_; }
   Pager::Impl& parts() { return *parts_; }
   FlakyDevice* device() { return device_; }
+  FlakyDevice* second_device() { return second_; }
   Core& core() { return parts_->core; }
   Pager& pager() { return *pager_; }
   std::uintptr_t address_of(std::uint32_t page) const { return base_ + bytes_of_pages(page); }
@@ -91,6 +94,7 @@ class PageMachine {
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // first, count
 
   void build(const MachineOptions& options, std::uint64_t seed);
+  void add_second_device(std::uint64_t seed);
   void fail(const char* what, std::uint32_t page);
   void drain();
   void zero_shadow(std::uint32_t first, std::uint32_t count);
@@ -135,6 +139,7 @@ class PageMachine {
   std::unique_ptr<FakeKernel> owned_kernel_;
   FakeKernel& kernel_;
   FlakyDevice* device_ = nullptr;  // owned by the core; nullptr with another device
+  FlakyDevice* second_ = nullptr;  // the same; nullptr where there is one device
   Pager::Impl* parts_ = nullptr;   // owned
   std::unique_ptr<Pager> pager_;
   std::uintptr_t base_ = 0;

@@ -121,7 +121,7 @@ std::string PageMachine::check_totals(const Tally& tally) {
   std::uint64_t listed = core().policy.size();
   if (listed != static_cast<std::uint64_t>(tally.resident))
     return "the policy lists " + std::to_string(listed) + " pages, resident are " + std::to_string(tally.resident);
-  std::uint64_t used = core().space->pages_in_use();
+  std::uint64_t used = core().devices.pages_in_use();
   if (used != static_cast<std::uint64_t>(tally.far))
     return "far pages in use: " + std::to_string(used) + ", referred to: " + std::to_string(tally.far);
   return "";
@@ -137,7 +137,9 @@ std::string PageMachine::check_bytes(std::uint32_t page) {
   if (word.state() == PageState::untouched && !all_zero(shadow.bytes))
     return at_page("I3: untouched, but it held something", page, word);
   auto equal = [&](const void* bytes) { return std::memcmp(bytes, shadow.bytes.data(), kPageSize) == 0; };
-  auto far_equal = [&](far::FarPage far) { return device_ == nullptr || equal(device_->peek(far)); };
+  auto far_equal = [&](far::FarPage far) {
+    return device_ == nullptr || equal((far.device() == 0 ? device_ : second_)->peek(far.on_device()));
+  };
   if (word.state() == PageState::resident) {
     std::array<std::byte, kPageSize> bytes;
     kernel_.load(bytes.data(), address_of(page), kPageSize);

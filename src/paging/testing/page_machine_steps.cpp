@@ -197,6 +197,8 @@ void PageMachine::step_failures() {
   static constexpr std::array kMoveErrors = {-EAGAIN, -EBUSY, -ENOMEM, -EINVAL};
   kernel_.failures = {};
   if (device_ != nullptr) device_->faults = {};
+  if (second_ != nullptr) second_->faults = {};
+  FlakyDevice* failing = second_ != nullptr && random_() % 2 == 0 ? second_ : device_;
   core().budget.set_limit(bytes_of_pages(options_.budget_pages));
   switch (below(8)) {
     case 0:
@@ -218,13 +220,13 @@ void PageMachine::step_failures() {
       core().budget.set_limit(bytes_of_pages(options_.budget_pages / 2 + below(options_.budget_pages)));
       break;
     case 5:
-      if (options_.device_failures) device_->faults.writes = random_() % 2 == 0 ? 0.3 : 1.0;
+      if (options_.device_failures) failing->faults.writes = random_() % 2 == 0 ? 0.3 : 1.0;
       break;
     case 6:
-      if (options_.device_failures) device_->faults.reads = 0.05;
+      if (options_.device_failures) failing->faults.reads = 0.05;
       break;
     default:
-      if (options_.device_failures) device_->faults.full = true;
+      if (options_.device_failures) failing->faults.full = true;
   }
 }
 

@@ -107,11 +107,7 @@ std::string audit(Pager& pager, bool alone) {
   Pager::Impl& parts = PagerParts::of(pager);
   Core& core = parts.core;
   parts.map_mutex.lock();
-  parts.hints.pause();
-  parts.background->mutex().lock();
-  parts.reclaimer->lock_helper();
-  parts.handlers.pause();
-  parts.direct->mutex().lock();
+  parts.pause_movers();
   std::int64_t resident = 0, frames = 0, far = 0, absent = 0, clean = 0;
   parts.for_each_page([&](PageIndex page, PageCell& cell) {
     PageWord word = cell.load();
@@ -127,12 +123,8 @@ std::string audit(Pager& pager, bool alone) {
     frames += core.frames[i].state.load() != FrameState::empty;
   std::int64_t local = core.budget.local();
   auto listed = static_cast<std::int64_t>(core.policy.size());
-  auto used = static_cast<std::int64_t>(core.space->pages_in_use());
-  parts.direct->mutex().unlock();
-  parts.handlers.resume();
-  parts.reclaimer->unlock_helper();
-  parts.background->mutex().unlock();
-  parts.hints.resume();
+  auto used = static_cast<std::int64_t>(core.devices.pages_in_use());
+  parts.resume_movers();
   parts.map_mutex.unlock();
   bool fine = local == resident + frames && (alone ? far == used : far <= used) && absent == 0 && listed >= resident;
   if (fine) return "";

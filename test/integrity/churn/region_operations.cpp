@@ -1,4 +1,5 @@
-// Regions, of every share, read-ahead and policy, created and destroyed by all threads; used as other memory is.
+// Regions, of every share, read-ahead, policy and device, created and destroyed by all threads; used as other memory
+// is.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,9 +10,13 @@ namespace churn {
 
 void Worker::create_region(Area& area, std::size_t bytes) {
   static constexpr std::array<const char*, 5> kPolicies = {nullptr, "fifo", "second-chance", "lru", "priority"};
+  // Three of them, and the program's: each stays open once it was named.
+  static constexpr std::array<const char*, 6> kDevices = {nullptr, nullptr, nullptr,
+                                                          "zmem:", "mem:",  "sim:latency=10us,inner=mem:"};
   hl_region_options options = {.share = random_.one_in(3) ? HL_SHARE_COMMON : random_.below(2u << 20),
                                .rdahead = static_cast<std::int32_t>(random_.below(66)) - 1,
-                               .policy = kPolicies[random_.below(kPolicies.size())]};
+                               .policy = kPolicies[random_.below(kPolicies.size())],
+                               .device = kDevices[random_.below(kDevices.size())]};
   int error = hl_region_create(&area.region, bytes, &options);
   // All shares and all regions with options of their own are bounded.
   if (error == EDQUOT || error == ENOSPC) error = hl_region_create(&area.region, bytes, nullptr);
