@@ -89,6 +89,7 @@ class Fetcher {
   hl_arrival demanded_arrival() const { return whom_ == For::faults ? HL_ARRIVAL_FAULT : HL_ARRIVAL_HINT; }
   const std::byte* direct_page(PageIndex page) const;
   void start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
+  std::int64_t copy(PageIndex page, const std::byte* bytes, std::size_t length, bool protect);
   bool take_buffers(std::uint32_t count, std::uint32_t* first);
   FrameRun borrow_frames(PageRun run, PageIndex demanded, bool write);
   std::byte* place_of(const Transfer& transfer, std::uint32_t offset) const;
