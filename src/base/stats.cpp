@@ -133,6 +133,11 @@ void copy_relaxed_one(const std::atomic<Value>& from, std::atomic<Value>& to) {
   to.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
+template <typename Visit>
+void for_each_counter(Visit&& visit) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Counter::count); ++i) visit(static_cast<Counter>(i));
+}
+
 void copy_text(char* to, std::size_t size, const char* from) { std::snprintf(to, size, "%s", from); }
 
 // What `page` takes over from `old`: state (gauges, device) always; what was counted only if it was counted by
@@ -150,13 +155,13 @@ void carry_over(const StatPage& old, StatPage& page, bool same_process) {
   copy_relaxed_one(old.inside.inside_offset, page.inside.inside_offset);
   if (!same_process) return;
   copy_relaxed(old.inside.runtime_threads, page.inside.runtime_threads);
-  copy_relaxed(old.counters, page.counters);
+  for_each_counter([&](Counter counter) { page.counters.set(counter, old.counters[counter]); });
   page.fault_latency.copy_from(old.fault_latency);
   page.fetch_latency.copy_from(old.fetch_latency);
 }
 
 void forget_counted(StatPage& page) {
-  for (auto& counter : page.counters) counter.store(0, std::memory_order_relaxed);
+  for_each_counter([&](Counter counter) { page.counters.set(counter, 0); });
   for (auto& thread : page.inside.runtime_threads) thread.store(0, std::memory_order_relaxed);
   page.fault_latency.clear();
   page.fetch_latency.clear();

@@ -19,9 +19,7 @@
 namespace hinterland {
 namespace {
 
-std::uint64_t counted(const StatPage& page, Counter counter) {
-  return page.counters[static_cast<std::size_t>(counter)].load();
-}
+std::uint64_t counted(const StatPage& page, Counter counter) { return page.counters[counter]; }
 std::uint64_t gauge(const StatPage& page, Gauge which) { return page.gauges[static_cast<std::size_t>(which)].load(); }
 
 // Each test runs in a child of its own: the current page is the process's, and cannot be taken back.
@@ -51,6 +49,21 @@ class StatsTest : public testing::Test {
   std::string file_of(pid_t pid) const { return directory_ + "/" + std::to_string(pid); }
   std::string base_, directory_;
 };
+
+TEST_F(StatsTest, CountsWhatManyThreadsCountAtOnce) {
+  EXPECT_EQ(in_child([] {
+              std::vector<std::thread> threads;
+              for (int i = 0; i < 12; ++i)  // more than there are columns
+                threads.emplace_back([] {
+                  for (int j = 0; j < 5000; ++j) count(Counter::pages_in, 2);
+                });
+              for (std::thread& thread : threads) thread.join();
+              if (counted(*stat_page(), Counter::pages_in) != 120'000) return false;
+              stat_page()->counters.set(Counter::pages_in, 7);
+              return counted(*stat_page(), Counter::pages_in) == 7 && counted(*stat_page(), Counter::pages_out) == 0;
+            }),
+            0);
+}
 
 TEST_F(StatsTest, CarriesOverWhatWasCountedBefore) {
   EXPECT_EQ(in_child([&] {

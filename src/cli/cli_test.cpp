@@ -212,7 +212,7 @@ TEST_F(CliTest, ReportSumsProcesses) {
   leave_figures([] {
     for (std::uint64_t i = 1; i <= 2; ++i) {  // as after an exec
       if (open_stat_page("some") != 0) _exit(1);
-      stat_page()->counters[static_cast<std::size_t>(Counter::pages_in)].store(10 * i);
+      stat_page()->counters.set(Counter::pages_in, 10 * i);
       stat_page()->fault_latency.clear();
       stat_page()->fault_latency.add(1000);
       set_gauge(Gauge::peak_anonymous_bytes, (12 - 2 * i) * kMiB);

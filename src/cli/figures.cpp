@@ -12,7 +12,7 @@ std::uint64_t Figures::faults() const {
 
 void Figures::add(const StatPage& page) {
   // relaxed: figures are independent of each other
-  for (std::size_t i = 0; i < counters.size(); ++i) counters[i] += page.counters[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < counters.size(); ++i) counters[i] += page.counters[static_cast<Counter>(i)];
   for (std::size_t i = 0; i < gauges.size(); ++i) gauges[i] += page.gauges[i].load(std::memory_order_relaxed);
   fault_latency.merge(page.fault_latency);
   fetch_latency.merge(page.fetch_latency);

@@ -210,6 +210,18 @@ std::int64_t FakeKernel::copy(std::uintptr_t target, const void* source, std::si
   return static_cast<std::int64_t>(length);
 }
 
+std::int64_t FakeKernel::copy_unwaited(std::uintptr_t target, const void* source, std::size_t length, bool protect) {
+  std::vector<bool> waiting;
+  for_pages(target, length, [&](std::uintptr_t at) {
+    auto found = pages_.find(at);
+    waiting.push_back(found != pages_.end() && found->second.waiting);
+  });
+  std::int64_t done = copy(target, source, length, protect);
+  for (std::size_t i = 0; i < waiting.size(); ++i)
+    if (waiting[i]) pages_.find(target + bytes_of_pages(i))->second.waiting = true;
+  return done;
+}
+
 std::int64_t FakeKernel::zero(std::uintptr_t target, std::size_t length) {
   alignas(kPageSize) static const std::array<std::byte, kPageSize> kZeros{};
   if (!one_mapping(target, length)) return -ENOENT;

@@ -87,6 +87,8 @@ class FakeKernel : public Kernel {
   int read_faults(std::span<FaultMessage> messages, bool block) override;
   int look_for_faults(std::span<FaultMessage> messages) override { return read_faults(messages, false); }
   std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) override;
+  std::int64_t copy_unwaited(std::uintptr_t target, const void* source, std::size_t length, bool protect) override;
+  void expect_unwaited_copies() override {}
   std::int64_t zero(std::uintptr_t target, std::size_t length) override;
   std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override;
   int write_protect(std::uintptr_t address, std::size_t length, bool protect) override;

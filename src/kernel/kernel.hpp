@@ -70,6 +70,11 @@ class Kernel {
   // protect: clean, so that the first write faults. Returns bytes done (maybe short), -EEXIST when the first page
   // is there already, -ENOENT when no registered mapping is there.
   virtual std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) = 0;
+  // The same, but wakes nobody: for threads that bring pages in before they touch them. Who waits for one all the
+  // same is woken by whoever lets go of the page, or by the handler that reads the message and finds it there.
+  virtual std::int64_t copy_unwaited(std::uintptr_t target, const void* source, std::size_t length, bool protect) = 0;
+  // There will be many of those, by several threads. Any thread; only the first call does something.
+  virtual void expect_unwaited_copies() = 0;
   // The same with the shared zero page (read faults on untouched memory; a write then needs no message).
   virtual std::int64_t zero(std::uintptr_t target, std::size_t length) = 0;
   // Moves pages that are present and exclusive from `source` to the empty registered range `target`, and wakes who

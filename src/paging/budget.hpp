@@ -98,8 +98,9 @@ class Budget {
     stop_.store(times * std::clamp<std::int64_t>(pages / 16, 32, 4096), std::memory_order_relaxed);
   }
 
-  std::atomic<std::int64_t> local_{0};
-  std::atomic<std::int64_t> limit_{0};
+  // Changes with every page, in all threads; the rest hardly ever: they do not share a cache line.
+  alignas(64) std::atomic<std::int64_t> local_{0};
+  alignas(64) std::atomic<std::int64_t> limit_{0};
   std::atomic<std::int64_t> start_{0};
   std::atomic<std::int64_t> stop_{0};
   bool keeps_in_hand_ = true, parks_ = true, adapts_ = true;

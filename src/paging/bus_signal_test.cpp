@@ -48,7 +48,7 @@ bool is_filled(std::uintptr_t address) {
   return true;
 }
 
-std::uint64_t counted(Counter counter) { return stat_page()->counters[static_cast<std::size_t>(counter)].load(); }
+std::uint64_t counted(Counter counter) { return stat_page()->counters[counter]; }
 
 bool has_handler_thread() {
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -340,7 +340,8 @@ const std::byte* Fetcher::direct_page(PageIndex page) const {
 }
 
 void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
-  std::uint64_t started = now_ns();
+  bool timed = whom_ == For::faults;  // what a hint fetches nobody waits for in a fault
+  std::uint64_t started = timed ? now_ns() : 0;
   for (std::uint32_t at = 0; at < run.count;) {
     PageIndex first = run.first + at;
     bool protect = wants_protection(first, demanded, write);
@@ -362,7 +363,14 @@ void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uin
     at += length;
   }
   count(Counter::device_bytes_in, bytes_of_pages(run.count));
-  stat_page()->fetch_latency.add(now_ns() - started);
+  if (timed) stat_page()->fetch_latency.add(now_ns() - started);
+}
+
+// Only a fault by message waits for the call itself; everybody else for the page's busy bit.
+std::int64_t Fetcher::copy(PageIndex page, const std::byte* bytes, std::size_t length, bool protect) {
+  if (whom_ == For::faults && !core_.faults_by_signal)
+    return core_.kernel.copy(core_.address_of(page), bytes, length, protect);
+  return core_.kernel.copy_unwaited(core_.address_of(page), bytes, length, protect);
 }
 
 void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void* bytes, bool protect, hl_arrival why,
@@ -371,8 +379,7 @@ void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void*
   while (at < count_of_pages) {
     std::uint32_t wanted = std::min(most, count_of_pages - at);
     std::int64_t done =
-        core_.kernel.copy(core_.address_of(first + at), static_cast<const std::byte*>(bytes) + bytes_of_pages(at),
-                          bytes_of_pages(wanted), protect);
+        copy(first + at, static_cast<const std::byte*>(bytes) + bytes_of_pages(at), bytes_of_pages(wanted), protect);
     if (done == -EAGAIN) continue;  // the address space is changing under us: the kernel asks to come again
     if (done == -ENOMEM) {
       timespec nap{0, 1'000'000};

@@ -95,6 +95,7 @@ class Fetcher {
   PageRun part_on_device_of(PageRun run, PageIndex page);
   PageRun unlock_all_but(PageRun run, PageRun part);
   void start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
+  std::int64_t copy(PageIndex page, const std::byte* bytes, std::size_t length, bool protect);
   bool take_buffers(std::uint32_t count, std::uint32_t* first);
   FrameRun borrow_frames(PageRun run, PageIndex demanded, bool write);
   std::byte* place_of(const Transfer& transfer, std::uint32_t offset) const;

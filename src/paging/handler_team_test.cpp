@@ -20,9 +20,7 @@ namespace {
 constexpr std::uint32_t kPages = 4096;  // of each thread: eight times the budget together
 constexpr std::size_t kWords = kPageSize / sizeof(std::uint64_t);
 
-std::uint64_t handlers_called() {
-  return stat_page()->counters[static_cast<std::size_t>(Counter::handlers_called)].load(std::memory_order_relaxed);
-}
+std::uint64_t handlers_called() { return stat_page()->counters[Counter::handlers_called]; }
 
 // Writes each page once, and then reads and changes scattered ones until the time is up.
 std::string go_through(Pager& pager, std::uint64_t seed, std::uint64_t until_ns) {

@@ -61,6 +61,7 @@ bool Hints::begin(const Hint& hint, Evictor& direct) {
 void Hints::listen() {
   if (core_.hint_map.active()) return;
   signal_handlers::look();
+  core_.kernel.expect_unwaited_copies();
   core_.hint_map.activate();
   // What is there already; else the first hint on each of these pages would be a call that finds that out. A page
   // that moves meanwhile is noted by its mover or wrongly here, which is harmless (hint_map.hpp).

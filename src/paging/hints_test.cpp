@@ -22,7 +22,7 @@ MachineOptions options_for(bool direct = true) {
   return options;
 }
 
-std::uint64_t counted(Counter counter) { return stat_page()->counters[static_cast<std::size_t>(counter)].load(); }
+std::uint64_t counted(Counter counter) { return stat_page()->counters[counter]; }
 
 // Pages [0, count) written once and then all in far memory.
 void fill_and_evict(PageMachine& machine, std::uint32_t count) {

@@ -336,9 +336,7 @@ TEST(PageMachineCase, AWritablePageThatMoveRefusesStaysWithoutWriteProtection) {
   EXPECT_EQ(machine.check_invariants(0), "");
 }
 
-std::uint64_t counted(Counter counter) {
-  return stat_page()->counters[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
-}
+std::uint64_t counted(Counter counter) { return stat_page()->counters[counter]; }
 
 // Runs that are written come in by MOVE, in frames that eviction has emptied: read from a device that is asked, or
 // copied from where it lies, or zeros.

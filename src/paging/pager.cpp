@@ -75,6 +75,7 @@ Status Pager::Impl::create_parts() {
   core.read_ahead_pages_max = std::min(options.read_ahead_pages_max, Fetcher::kRunMax);
   core.observer.store(options.observer);
   core.budget.set_limit(options.budget_bytes);
+  core.policy.gather_arrivals(options.budget_bytes >= PolicyHost::kGatherFromBytes);
   core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
   if (core.devices.synchronous(0)) {
     core.second_chance.saves_a_fetch = false;
@@ -145,6 +146,7 @@ Status Pager::Impl::start_paging_threads() {
   gatherer_started = false;
   if (Status status = start_gatherer(); !status) return status;
   // The last that may fail: from here on pages leave, and there is no way back.
+  if (core.faults_by_signal) core.kernel.expect_unwaited_copies();
   Status served = core.faults_by_signal ? handlers.start_lanes(kick_housekeeper) : handlers.start(kick_housekeeper);
   if (!served) return served;
   if (Status status = start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer); !status)
@@ -253,6 +255,7 @@ int Pager::set_budget(std::uint64_t bytes) {
   if (bytes < kMinimumBudgetBytes) return -EINVAL;
   impl_->budget_bytes.store(bytes);
   impl_->core.budget.set_limit(bytes);
+  impl_->core.policy.gather_arrivals(bytes >= PolicyHost::kGatherFromBytes);
   set_gauge(Gauge::budget_bytes, bytes);
   impl_->core.budget.wake_reclaimer();
   Impl::kick_housekeeper();

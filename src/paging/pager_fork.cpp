@@ -90,7 +90,7 @@ int Pager::before_fork() {
   if (!parts.core.managed.load()) return 0;
   parts.pause_movers();
   parts.core.protection_mutex.lock();
-  parts.core.policy.mutex().lock();
+  parts.core.policy.lock_for_fork();
   parts.core.frames.mutex().lock();
   parts.for_each_page([&](PageIndex, PageCell& cell) {
     PageWord word = cell.load();
@@ -107,7 +107,7 @@ void Pager::after_fork_in_parent(bool forked) {
   if (parts.core.managed.load()) {
     if (parts.keep_from_copies() != 0) log::warning("copies of the process made by raw system calls may read zeros");
     parts.core.frames.mutex().unlock();
-    parts.core.policy.mutex().unlock();
+    parts.core.policy.unlock_after_fork();
     parts.core.protection_mutex.unlock();
     parts.resume_movers();
   }
@@ -134,7 +134,7 @@ Status Pager::Impl::resume_in_child() {
   if (!opened && core.managed.load()) return opened;
   core.pages.after_fork_in_child();
   core.protection_mutex.reset_after_fork();
-  core.policy.mutex().reset_after_fork();
+  core.policy.after_fork_in_child();
   threads.clear();
   core.budget.after_fork_in_child();
   if (Status status = core.devices.after_fork_in_child(); !status) return status;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
-std::uint64_t counted(Counter counter) { return stat_page()->counters[static_cast<std::size_t>(counter)].load(); }
+std::uint64_t counted(Counter counter) { return stat_page()->counters[counter]; }
 
 Parts without(bool Parts::* part) {
   Parts parts;

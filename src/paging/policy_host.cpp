@@ -37,8 +37,45 @@ Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, H
   return {};
 }
 
+void PolicyHost::deliver(const Arrival& arrival) {
+  for_each_run(arrival.first, arrival.count, [&](Pool& pool, hl_page page, std::uint32_t length) {
+    pool.ops->arrived(pool.state, page, length, arrival.why, arrival.priority);
+  });
+}
+
+void PolicyHost::hand_over(const Arrival& arrival, Arrivals::Noted noted) {
+  bool must = noted == Arrivals::Noted::not_at_all;
+  if (must)
+    mutex_.lock();
+  else if (!mutex_.try_lock())
+    return;
+  arrivals_.hand_over_of_this_cpu([this](const Arrival& each) { deliver(each); });
+  if (must) deliver(arrival);
+  mutex_.unlock();
+}
+
+void PolicyHost::hand_over_all() {
+  arrivals_.hand_over_all([this](const Arrival& each) { deliver(each); });
+}
+
+void PolicyHost::lock_for_fork() {
+  mutex_.lock();
+  arrivals_.lock_all();
+}
+
+void PolicyHost::unlock_after_fork() {
+  arrivals_.unlock_all();
+  mutex_.unlock();
+}
+
+void PolicyHost::after_fork_in_child() {
+  arrivals_.reset_after_fork();
+  mutex_.reset_after_fork();
+}
+
 void PolicyHost::cold(PageIndex page) {
   LockGuard guard(mutex_);
+  hand_over_all();
   if (cold_count_ == kColdMax || is_cold(page)) return;
   Pool& pool = pools_[pool_of(page)];
   pool.ops->departed(pool.state, pages_->dense_of(page), 1);
@@ -89,6 +126,7 @@ std::size_t PolicyHost::ask(Pool& pool, std::span<hl_page> out) {
 // I5: a region whose device takes nothing must not be asked again and again while others' pages could leave.
 std::size_t PolicyHost::choose_victims(std::span<hl_page> out, std::uint32_t blocked) {
   LockGuard guard(mutex_);
+  hand_over_all();
   auto is_blocked = [blocked](const Pool& pool) {
     return (blocked >> pool.device.load(std::memory_order_relaxed) & 1) != 0;
   };
@@ -137,6 +175,7 @@ std::size_t PolicyHost::ask_common(std::span<hl_page> out, Asked&& asked) {
 
 std::uint64_t PolicyHost::size() {
   LockGuard guard(mutex_);
+  hand_over_all();
   std::uint64_t sum = cold_count_;
   for (Pool& pool : pools_)
     if (pool.state != nullptr) sum += pool.ops->size(pool.state);
@@ -165,6 +204,7 @@ int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages
 
 void PolicyHost::close_pool(int pool) {
   LockGuard guard(mutex_);
+  hand_over_all();  // of the pool that the pages were in
   pools_[static_cast<std::size_t>(pool)].open = false;
 }
 

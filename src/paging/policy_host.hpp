@@ -15,6 +15,7 @@
 #include "base/mutex.hpp"
 #include "base/units.hpp"
 #include "hinterland/policy.h"
+#include "paging/arrivals.hpp"
 #include "paging/hint_map.hpp"
 #include "paging/page_table.hpp"
 
@@ -22,25 +23,35 @@ namespace hinterland {
 
 class PolicyHost {
  public:
-  static constexpr std::size_t kPoolsMax = 32;   // with the process's own; each may ask for arrays over the window
+  static constexpr std::size_t kPoolsMax = 32;  // with the process's own; each may ask for arrays over the window
+  // A smaller budget holds so few pages that the order in which they came would suffer.
+  static constexpr std::uint64_t kGatherFromBytes = 16 * kMiB;
   static constexpr std::size_t kColdMax = 1024;  // looked through when memory is freed
 
   // Borrows both for the life of the process. `hints`: nullptr where none are heard.
   Status create(const hl_policy_ops* policy, const PageTable& pages, HintMap* hints = nullptr);
 
+  // The policy may hear of it later, but before anything else that is said or asked here. Where others hold its lock,
+  // it is not waited for, unless too much has come together.
   void arrived(PageIndex first, std::uint32_t count, hl_arrival why, std::uint8_t priority = 0) {
-    LockGuard guard(mutex_);
-    for_each_run(first, count, [&](Pool& pool, hl_page page, std::uint32_t length) {
-      pool.ops->arrived(pool.state, page, length, why, priority);
-    });
+    Arrival arrival{first, count, why, priority};
+    // relaxed: whichever way it takes, it arrives
+    bool gathers = gathers_.load(std::memory_order_relaxed);
+    Arrivals::Noted noted = gathers ? arrivals_.note(arrival) : Arrivals::Noted::not_at_all;
+    if (noted == Arrivals::Noted::few) [[likely]]
+      return;
+    hand_over(arrival, noted);
   }
   void departed(PageIndex first, std::uint32_t count) {
     LockGuard guard(mutex_);
+    hand_over_all();
     if (cold_count_ != 0) forget_cold(first, count);
     for_each_run(first, count, [&](Pool& pool, hl_page page, std::uint32_t length) {
       pool.ops->departed(pool.state, page, length);
     });
   }
+  // Whether arrivals of several threads may reach the policy in another order, many at once. Any thread.
+  void gather_arrivals(bool gather) { gathers_.store(gather, std::memory_order_relaxed); }
   // A resident page, whose busy bit is held, that the program will not want soon: among the next victims. There is
   // room for so many; of more, nothing is noted.
   void cold(PageIndex page);
@@ -72,7 +83,9 @@ class PolicyHost {
   }
 
   // Held across fork(2), so that the child finds the policies' lists whole.
-  Mutex& mutex() { return mutex_; }
+  void lock_for_fork();
+  void unlock_after_fork();  // in the parent
+  void after_fork_in_child();
 
  private:
   struct Pool {
@@ -98,6 +111,10 @@ class PolicyHost {
       at += length;
     }
   }
+  void hand_over(const Arrival& arrival, Arrivals::Noted noted);
+  // The lock is held.
+  void hand_over_all();
+  void deliver(const Arrival& arrival);
   void* new_state(const hl_policy_ops* policy);
   bool is_cold(PageIndex page) const;
   void forget_cold(PageIndex first, std::uint32_t count);
@@ -108,8 +125,10 @@ class PolicyHost {
   template <typename Asked>
   std::size_t ask_common(std::span<hl_page> out, Asked&& asked);
 
-  Mutex mutex_;
-  const PageTable* pages_ = nullptr;
+  Arrivals arrivals_;  // their locks are taken under mutex_, never the other way round
+  alignas(64) Mutex mutex_;
+  alignas(64) const PageTable* pages_ = nullptr;  // read by those who do not take the lock
+  std::atomic<bool> gathers_{false};
   HintMap* hints_ = nullptr;
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
   std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window

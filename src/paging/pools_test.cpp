@@ -227,9 +227,7 @@ TEST_F(Pools, ReadAheadOfARegionIsItsOwn) {
     touch(start, 64);
     for (int round = 0; round < 100 && machine_.core().budget.local() > 0; ++round) machine_.evict(64);
   }
-  auto ahead = [](std::uint64_t before) {
-    return stat_page()->counters[static_cast<std::size_t>(Counter::pages_read_ahead)].load() - before;
-  };
+  auto ahead = [](std::uint64_t before) { return stat_page()->counters[Counter::pages_read_ahead] - before; };
   std::uint64_t before = ahead(0);
   touch(first, 32);
   EXPECT_EQ(ahead(before), 0);

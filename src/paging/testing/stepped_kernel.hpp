@@ -54,6 +54,12 @@ class SteppedKernel final : public FakeKernel {
     mapped_ += length;
     return step(21 + protect, target, length, [&] { return FakeKernel::copy(target, source, length, protect); });
   }
+  std::int64_t copy_unwaited(std::uintptr_t target, const void* source, std::size_t length, bool protect) override {
+    may_change("copy to", target, length);
+    mapped_ += length;
+    return step(40 + protect, target, length,
+                [&] { return FakeKernel::copy_unwaited(target, source, length, protect); });
+  }
   std::int64_t zero(std::uintptr_t target, std::size_t length) override {
     may_change("zero", target, length);
     return step(23, target, length, [&] { return FakeKernel::zero(target, length); });
