@@ -30,6 +30,7 @@ ABLATIONS = (
     _part("write-forecast"),
     _part("read-ahead", "read-ahead"),
     _part("moved-runs"),
+    _part("second-mapper"),
     Ablation("long read-ahead", ("--read-ahead", "8")),
     _part("move", "pages moved away"),
     _part("write-protect", "write protection"),

@@ -5,10 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-// The one hash we need, inlined: 4 KiB in a fraction of a microsecond.
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/page_hash.hpp"
 #include "base/size.hpp"
 #include "far/aio_check.hpp"
 #include "far/file_store.hpp"
@@ -31,7 +28,7 @@ Result<FileStore> FileStore::create(FileTarget target) {
 
 // Relaxed: whoever hands a page's address to a reader orders its checksum with it.
 void FileStore::before_write(FarPage page, const void* bytes) {
-  sums_.at<Sum>(0)[page.value].store(XXH3_64bits(bytes, kPageSize), std::memory_order_relaxed);
+  sums_.at<Sum>(0)[page.value].store(page_hash(bytes), std::memory_order_relaxed);
 }
 
 int FileStore::after_transfer(Operation operation, FarPage page, const void* bytes) {
@@ -40,7 +37,7 @@ int FileStore::after_transfer(Operation operation, FarPage page, const void* byt
     return 0;
   }
   std::uint64_t sum = sums_.at<Sum>(0)[page.value].load(std::memory_order_relaxed);
-  return XXH3_64bits(bytes, kPageSize) == sum ? 0 : EBADMSG;
+  return page_hash(bytes) == sum ? 0 : EBADMSG;
 }
 
 namespace {

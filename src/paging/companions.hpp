@@ -30,7 +30,7 @@ class Companions {
  private:
   void apply();
 
-  std::array<std::atomic<pid_t>, 4> threads_{};  // relaxed: these threads exist as long as the process
+  std::array<std::atomic<pid_t>, 5> threads_{};  // relaxed: these threads exist as long as the process
   std::array<std::atomic<int>, Attendance::kHandlersMax> taken_ = {-1, -1, -1, -1};  // CPUs
   std::atomic<std::uint32_t> changes_{0};
   cpu_set_t allowed_{};

@@ -175,6 +175,10 @@ int FaultHandler::look_for_faults() {
 
 int FaultHandler::sleep_until_fault_or_arrival() {
   waits_since_poll_ = 0;
+  if (fetcher_->is_being_helped()) {  // for one piece at most, as if this thread had mapped it itself
+    fetcher_->wait(100'000'000);
+    return look_for_faults();
+  }
   if (int count = core_.kernel.read_faults(messages_, false); count != 0) return count;  // poll() works from here on
   std::array<pollfd, 1 + far::kDevicesMax> waits;
   waits[0] = {core_.kernel.fault_descriptor(), POLLIN, 0};
@@ -219,7 +223,7 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   while (!cell.try_lock(&word))
     if (cell.announce_waiter()) {  // who holds it wakes the thread, which looks again
       core_.page_is_waited_for();
-      if (fetcher_->is_marker(page)) read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)).ahead);
+      if (fetcher_->is_marker(page)) read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)));
       return observe(message, FaultKind::waited);
     }
   bool comes_in = word.state() == PageState::far || (word.state() == PageState::parked && !message.write);
@@ -427,8 +431,11 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
   bool at_once = core_.devices.synchronous(word.far_page().device());
   std::uint32_t brought = run.count - 1;
   if (at_once) brought += read_in_steps(page, window);
+  // A marker is here, and mapping it wakes the thread, which is through its window soon: the next goes out before.
+  bool is_kept = word.fetched();
+  if (is_kept) read_ahead(window);
   fetcher_->start(run, page, write);
-  if (!at_once) read_ahead(window.ahead);
+  if (!at_once && !is_kept) read_ahead(window);
   if (!at_once) brought += read_in_steps(page, window);
   if (brought < window.run.count - 1 + window.steps) streams_.brought_only(page, brought);
 }
@@ -449,11 +456,20 @@ std::uint32_t FaultHandler::read_in_steps(PageIndex page, const StreamWindow& wi
 }
 
 // Asks for what a stream will want next, while it uses up what it has.
-void FaultHandler::read_ahead(PageRun wanted) {
+void FaultHandler::read_ahead(const StreamWindow& window) {
+  for (PageRun left = window.ahead; left.count != 0;) {
+    PageRun wanted{left.first, std::min(left.count, window.ahead_window)};
+    if (!read_window_ahead(wanted)) return;
+    left = {wanted.end(), left.count - wanted.count};
+  }
+}
+
+// True when all of it was asked for.
+bool FaultHandler::read_window_ahead(PageRun wanted) {
   std::uint32_t most = std::min(wanted.count, run_max(wanted.first)), count = 0;
-  if (most == 0 || !core_.budget.has_room(most)) return;
+  if (most == 0 || !core_.budget.has_room(most)) return false;
   while (count < most && lock_in_state(wanted.first + count, PageState::far)) ++count;
-  if (count == 0) return;
+  if (count == 0) return false;
   PageRun run{wanted.first, count};
   if (core_.forecast.samples(run)) {
     PageIndex last = wanted.first + (count - 1);
@@ -461,7 +477,9 @@ void FaultHandler::read_ahead(PageRun wanted) {
   }
   hinterland::count(Counter::pages_read_ahead, count);
   core_.budget.add(count);
-  if (fetcher_->start_ahead(run)) streams_.asked_ahead(run);
+  if (!fetcher_->start_ahead(run)) return false;
+  streams_.asked_ahead(run);
+  return run.count == wanted.count;
 }
 
 bool FaultHandler::expects_write(PageIndex page, PageWord word) {

@@ -37,6 +37,8 @@ class FaultHandler {
   void serve_all(std::span<const FaultMessage> messages);
   bool progress() { return fetcher_->progress(); }
   HandlerPlacement& placement() { return placement_; }
+  // Before its thread starts.
+  void let_help(MapHelper& helper) { fetcher_->let_help(helper); }
   std::uint32_t in_flight() const { return fetcher_->in_flight(); }
 
   // --- signal mode (signal_faults.hpp): no thread of its own, but one after another of the program's
@@ -95,7 +97,8 @@ class FaultHandler {
   bool lock_in_state(PageIndex page, PageState state);
   std::uint32_t run_max(PageIndex page);
   StreamWindow stream_of(PageIndex page);
-  void read_ahead(PageRun wanted);
+  void read_ahead(const StreamWindow& window);
+  bool read_window_ahead(PageRun wanted);
   std::uint32_t read_in_steps(PageIndex page, const StreamWindow& window);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
   std::uint32_t move_zeros(PageRun run);

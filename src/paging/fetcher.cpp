@@ -167,14 +167,13 @@ bool Fetcher::is_fetching(PageRun run) const {
   });
 }
 
-// Adjacent buffers, so that a run that arrived whole is mapped with one call.
+// Adjacent buffers, so that a run that arrived whole is mapped with one call. The first that are free: they were used
+// last, and are in the caches still.
 bool Fetcher::take_buffers(std::uint32_t count, std::uint32_t* first) {
-  for (std::uint32_t tried = 0, length = 0; tried < kBuffers + count; ++tried) {
-    if (next_buffer_ == kBuffers) next_buffer_ = length = 0;
-    length = buffers_used_[next_buffer_] ? 0 : length + 1;
-    ++next_buffer_;
+  for (std::uint32_t at = 0, length = 0; at < kBuffers; ++at) {
+    length = buffers_used_[at] ? 0 : length + 1;
     if (length < count) continue;
-    *first = next_buffer_ - count;
+    *first = at + 1 - count;
     for (std::uint32_t i = 0; i < count; ++i) buffers_used_.set(*first + i);
     return true;
   }
@@ -235,7 +234,7 @@ void Fetcher::send_held() {
 }
 
 bool Fetcher::progress(unsigned most) {
-  bool any = false, partly = false, all_gathered = false;
+  bool any = end_lent(), partly = false, all_gathered = false;
   for (unsigned fetched = 0; fetched < most; any = true) {
     if (done_next_ == done_count_) {
       if (all_gathered || !gather()) break;
@@ -248,7 +247,7 @@ bool Fetcher::progress(unsigned most) {
   if (partly)
     for (Transfer& transfer : transfers_)
       if (transfer.active && transfer.arrived.any()) map_arrived(transfer);
-  return any;
+  return any || take_back();
 }
 
 bool Fetcher::gather() {
@@ -308,10 +307,22 @@ void Fetcher::map_arrived(Transfer& transfer) {
     while (at + length < transfer.run.count && transfer.arrived[at + length] &&
            wants_protection(first + length, transfer.demanded, transfer.write) == protect)
       ++length;
-    map_part(transfer, at, length, protect,
-             at <= wanted && wanted < at + length && !transfer.unasked ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD);
+    if (!protect || !lend(transfer, at, length))
+      map_part(transfer, at, length, protect, arrival_of(transfer, at, length));
     at += length;
   }
+  transfer.arrived.reset();
+  if (!transfer.lending) return end(transfer);
+  helper_->call();
+}
+
+hl_arrival Fetcher::arrival_of(const Transfer& transfer, std::uint32_t offset, std::uint32_t count_of_pages) const {
+  std::uint32_t wanted = transfer.demanded.value - transfer.run.first.value;
+  bool holds_it = offset <= wanted && wanted < offset + count_of_pages && !transfer.unasked;
+  return holds_it ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD;
+}
+
+void Fetcher::end(Transfer& transfer) {
   for (std::uint32_t i = 0; i < transfer.run.count && transfer.frames.count == 0; ++i)
     buffers_used_.reset(transfer.first_buffer + i);
   transfer.active = false;
@@ -342,6 +353,13 @@ const std::byte* Fetcher::direct_page(PageIndex page) const {
 void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
   bool timed = whom_ == For::faults;  // what a hint fetches nobody waits for in a fault
   std::uint64_t started = timed ? now_ns() : 0;
+  map_direct(run, demanded, write, priority);
+  count(Counter::device_bytes_in, bytes_of_pages(run.count));
+  if (timed) stat_page()->fetch_latency.add(now_ns() - started);
+}
+
+void Fetcher::map_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {
+  if (map_direct_by_two(run, demanded, write, priority)) return;
   for (std::uint32_t at = 0; at < run.count;) {
     PageIndex first = run.first + at;
     bool protect = wants_protection(first, demanded, write);
@@ -362,8 +380,6 @@ void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uin
     }
     at += length;
   }
-  count(Counter::device_bytes_in, bytes_of_pages(run.count));
-  if (timed) stat_page()->fetch_latency.add(now_ns() - started);
 }
 
 // Only a fault by message waits for the call itself; everybody else for the page's busy bit.

@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "paging/core.hpp"
+#include "paging/map_helper.hpp"
 
 namespace hinterland {
 
@@ -53,12 +54,20 @@ class Fetcher {
   // Gathers completions and maps what has come, until `most` fetches are complete or nothing is left. Never blocks.
   // True when something came; only after a false is it time for wait() or the descriptor.
   bool progress(unsigned most = kTransfers);
-  void wait(std::uint64_t timeout_ns) { channels_->wait(timeout_ns); }
+  // Until there is something for progress() to do. Not so the descriptor, while help is on its way: it does not show
+  // that the helper is done.
+  void wait(std::uint64_t timeout_ns);
+  bool is_being_helped() const { return lending_ != 0; }
   std::uint32_t in_flight() const { return transfers_in_flight_; }
   // Whether a page of these is in flight.
   bool is_fetching(PageRun run) const;
   // What poll(2) can wait for instead of wait(). Returns how many are written.
   std::size_t events(std::span<pollfd, far::kDevicesMax> out) const { return channels_->events(out); }
+
+  // Long runs of clean pages may be mapped by it from now on, piece by piece. Borrowed.
+  void let_help(MapHelper& helper) { helper_ = &helper; }
+  // Called by the helper. A piece's pages are busy, and counted in the budget, by the fetch that they are part of.
+  void map_piece(const MapHelper::Piece& piece);
 
  private:
   struct Transfer {
@@ -69,14 +78,17 @@ class Fetcher {
     bool active = false;
     bool unasked = false;      // nobody waits for it
     bool keeps_first = false;  // by start_ahead()
+    bool lending = false;      // has arrived, and pieces of it are lent
     std::uint32_t first_buffer = 0;
-    FrameRun frames;         // borrowed, one for each page, instead of buffers; count 0: none
-    std::uint32_t left = 0;  // requests not completed yet
+    const std::byte* direct = nullptr;  // bytes of its first page, in a device that is read where it lies
+    FrameRun frames;                    // borrowed, one for each page, instead of buffers; count 0: none
+    std::uint32_t left = 0;             // requests not completed yet
     std::uint64_t started_ns = 0;
     std::bitset<kRunMax> done;     // arrived and mapped, or failed
     std::bitset<kRunMax> arrived;  // arrived, not mapped yet
   };
-  static constexpr std::uint32_t kBuffers = 512;  // 2 MiB of local memory at most, and only if it is used
+  static constexpr unsigned kLooksForHelper = 2000;  // about as long as a piece takes
+  static constexpr std::uint32_t kBuffers = 512;     // 2 MiB of local memory at most, and only if it is used
 
   // A page that was read ahead and not mapped. Good as long as its word says "fetched" and names the same far page.
   struct Kept {
@@ -110,6 +122,15 @@ class Fetcher {
   bool gather();
   bool complete(const far::Completion& completion);
   void map_arrived(Transfer& transfer);
+  hl_arrival arrival_of(const Transfer& transfer, std::uint32_t offset, std::uint32_t count) const;
+  bool lend(Transfer& transfer, std::uint32_t offset, std::uint32_t count);
+  void end(Transfer& transfer);
+  bool end_lent();
+  bool take_back();
+  bool map_direct_by_two(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
+  void map_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
+  void finish_with_helper();
+  const std::byte* source_of(const Transfer& transfer, std::uint32_t offset) const;
   void map_part(const Transfer& transfer, std::uint32_t offset, std::uint32_t count, bool protect, hl_arrival why);
   void map_run(PageIndex first, std::uint32_t count, const void* bytes, bool protect, hl_arrival why,
                std::uint8_t priority);
@@ -126,9 +147,12 @@ class Fetcher {
   std::array<Kept, kKept> kept_{};
   std::uint32_t next_kept_ = 0;
   std::bitset<kBuffers> buffers_used_;
-  std::uint32_t next_buffer_ = 0;
   std::array<Transfer, kTransfers> transfers_;
   std::uint32_t transfers_in_flight_ = 0;
+  MapHelper* helper_ = nullptr;
+  std::uint32_t lending_ = 0;                                         // transfers
+  std::uint32_t mapped_by_helper_ = 0;                                // as of the last look
+  std::array<std::atomic<std::uint32_t>, kTransfers> pieces_left_{};  // of each transfer, lent and not mapped yet
   std::array<far::Completion, 64> done_;  // gathered; of these the first done_next_ are dealt with
   std::size_t done_next_ = 0, done_count_ = 0;
   bool holds_ = false;

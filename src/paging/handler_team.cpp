@@ -34,6 +34,10 @@ Status HandlerTeam::start(void (*wake_housekeeper)()) {
   bool one_is_enough = !core_.devices.all_synchronous() || !core_.kernel.features().look_for_faults;
   attendance_.allow_spares(one_is_enough ? 0 : spares_for_cpus(), wake_housekeeper);
   first().placement().set_watchdog(wake_housekeeper);
+  map_helper_.set_waker(wake_housekeeper);
+  // Of devices that answer at once only those that are read where they lie have runs to map that are all there.
+  bool has_runs = !core_.devices.all_synchronous() || core_.devices.direct(0);
+  if (core_.parts.second_mapper && has_runs) first().let_help(map_helper_);
   auto entry = [](void* self) -> void* {
     static_cast<FaultHandler*>(self)->run();
     return nullptr;
@@ -55,7 +59,9 @@ Status HandlerTeam::start_lanes(void (*wake_housekeeper)()) {
   return {};
 }
 
-bool HandlerTeam::wants_start() const { return settler_.wants_start() || next_is_called(); }
+bool HandlerTeam::wants_start() const {
+  return settler_.wants_start() || map_helper_.wants_start() || next_is_called();
+}
 
 bool HandlerTeam::next_is_called() const {
   unsigned next = made_.load(std::memory_order_relaxed);
@@ -68,6 +74,7 @@ void HandlerTeam::start_called() {
     return nullptr;
   };
   settler_.start();
+  map_helper_.start();
   while (next_is_called()) {
     unsigned handler = made_.load(std::memory_order_relaxed);
     auto spare = add();
@@ -123,6 +130,7 @@ void HandlerTeam::after_fork_in_child() {
   attendance_.after_fork_in_child();
   companions_.after_fork_in_child();
   settler_.after_fork_in_child();
+  map_helper_.after_fork_in_child();
 }
 
 }  // namespace hinterland

@@ -56,6 +56,7 @@ class HandlerTeam {
   Attendance attendance_;
   Companions companions_;
   Settler settler_{companions_};
+  MapHelper map_helper_{companions_};
   void (*wake_housekeeper_)() = nullptr;
   std::array<std::unique_ptr<Evictor>, Attendance::kHandlersMax> evictors_;  // of spare handlers
   std::array<std::unique_ptr<FaultHandler>, Attendance::kHandlersMax> handlers_;

@@ -88,9 +88,14 @@ StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, st
     stream.asked = window.run.end().value;
     stream.pending = window.run.count - 1;
   }
-  stream.next = stream.asked;
-  if (asks_ahead_ && confirmed && stream.window >= kAheadFrom)
-    window.ahead = {{stream.asked}, std::min(stream.window, window_pages - stream.asked)};
+  stream.next = stream.after > page.value ? stream.after : stream.asked;
+  stream.after = 0;
+  if (asks_ahead_ && confirmed && stream.window >= kAheadFrom) {
+    std::uint32_t end = stream.next + stream.window * (stream.window >= kTwoAheadFrom ? 2 : 1);
+    end = std::min(end, window_pages);
+    if (end > stream.asked) window.ahead = {{stream.asked}, end - stream.asked};
+    window.ahead_window = stream.window;
+  }
   return window;
 }
 
@@ -113,7 +118,8 @@ StreamWindow Streams::in_steps(Stream& stream, PageIndex page, std::uint32_t win
 
 void Streams::asked_ahead(PageRun run) {
   for (Stream& stream : streams_)
-    if (stream.window != 0 && stream.stride == 0 && stream.direction > 0 && stream.next == run.first.value) {
+    if (stream.window != 0 && stream.stride == 0 && stream.direction > 0 && stream.asked == run.first.value) {
+      if (stream.next != run.first.value) stream.after = run.first.value;
       stream.asked = run.end().value;
       stream.pending += run.count;
     }

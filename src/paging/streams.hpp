@@ -15,6 +15,8 @@
 //
 // Over a device that takes its time, the next window is asked for while this one is being used up, so that the stream
 // need not wait for it. Its first page is the marker: it is held back, and the fault on it asks for the window after.
+// A long window asks for two: the program is through what is there at once, and then there is always one window that
+// is received while another is mapped.
 //
 // Not thread-safe: belongs to whoever serves faults.
 #pragma once
@@ -30,7 +32,9 @@ namespace hinterland {
 struct StreamWindow {
   PageRun run;             // pages to bring; holds the page asked for
   bool confirmed = false;  // part of a stream that was seen before
-  PageRun ahead{};         // worth asking for as well, for later; the first of them is the marker; count 0: none
+  // Worth asking for as well, for later, ahead_window pages at a time; the first of each is a marker; count 0: none.
+  PageRun ahead{};
+  std::uint32_t ahead_window = 0;  // pages
   // Further single pages to bring, each so far from the one before, the first from the page asked for.
   std::int32_t stride = 0;
   std::uint32_t steps = 0;
@@ -54,6 +58,7 @@ class Streams {
   struct Stream {
     std::uint32_t next = 0;    // where the stream faults next
     std::uint32_t asked = 0;   // the end of what was asked for; beyond next when a window ahead was
+    std::uint32_t after = 0;   // where it faults after next, when two windows ahead were asked for; else 0
     std::uint32_t window = 0;  // pages brought last time; 0: the entry is free
     std::int32_t direction = 1;
     std::int32_t stride = 0;    // other than 0: it steps over pages, and next and asked mean nothing
@@ -72,6 +77,7 @@ class Streams {
   static constexpr std::uint32_t kLearnFrom = 256;   // pages that were brought ahead, for a judgement
 
   static constexpr std::uint32_t kAheadFrom = 4;  // shorter windows are still finding out whether this is a stream
+  static constexpr std::uint32_t kTwoAheadFrom = 32;
 
   StreamWindow upwards(Stream& stream, PageIndex page, bool confirmed, std::uint32_t window_pages);
   StreamWindow downwards(Stream& stream, PageIndex page, bool confirmed);

@@ -96,6 +96,34 @@ TEST(StreamsTest, TheNextWindowIsProposedWhileThisOneIsUsedUp) {
   EXPECT_EQ(streams.on_fault({111}, kWindowPages).ahead, (PageRun{{114}, 16}));
 }
 
+// Of long windows two are proposed; each has its marker, and whichever the stream comes to asks for what is missing.
+TEST(StreamsTest, TwoLongWindowsAreProposed) {
+  Streams streams(32, true);
+  std::uint32_t at = 100;
+  for (std::uint32_t brought : {1u, 2u, 4u, 8u, 16u}) {
+    EXPECT_EQ(streams.on_fault({at}, kWindowPages).run.count, brought);  // what is proposed ahead nobody asks for
+    at += brought;
+  }
+  StreamWindow first = streams.on_fault({at}, kWindowPages);
+  EXPECT_EQ(first.run, (PageRun{{at}, 32}));
+  EXPECT_EQ(first.ahead, (PageRun{{at + 32}, 64}));
+  EXPECT_EQ(first.ahead_window, 32u);
+  streams.asked_ahead({{at + 32}, 32});
+  streams.asked_ahead({{at + 64}, 32});
+  StreamWindow marker = streams.on_fault({at + 32}, kWindowPages);
+  EXPECT_EQ(marker.run.count, 1u);
+  EXPECT_EQ(marker.ahead, (PageRun{{at + 96}, 32}));
+  streams.asked_ahead(marker.ahead);
+  EXPECT_EQ(streams.on_fault({at + 64}, kWindowPages).ahead, (PageRun{{at + 128}, 32}));
+  // That one was not asked for, there was no room; and the marker of the one before was passed by.
+  StreamWindow late = streams.on_fault({at + 97}, kWindowPages);
+  EXPECT_TRUE(late.confirmed);
+  EXPECT_EQ(late.ahead, (PageRun{{at + 128}, 64}));
+  // Nothing beyond the window.
+  streams.asked_ahead({{at + 128}, 32});
+  EXPECT_EQ(streams.on_fault({at + 128}, at + 170).ahead, (PageRun{{at + 160}, 10}));
+}
+
 TEST(StreamsTest, AWindowThatNobodyAskedForIsNotCountedOn) {
   Streams streams(16, true);
   for (std::uint32_t at : {100u, 101u, 103u}) streams.on_fault({at}, kWindowPages);  // and 107 is proposed, in vain

@@ -62,12 +62,17 @@ MUTANTS = [
     ("I1", "a busy page is served all the same", "fault_handler.cpp",
      "if (cell.announce_waiter()) { // who holds it wakes the thread, which looks again core_.page_is_waited_for(); "
      "if (fetcher_->is_marker(page)) "
-     "read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)).ahead); "
+     "read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page))); "
      "return observe(message, FaultKind::waited); }", "break;"),
     ("I4", "what is read ahead in steps and does not come is given up", "fetcher.cpp",
      "transfer->unasked = true; ask_for(*transfer); if (!holds_) progress();", "ask_for(*transfer); if (!holds_) progress();"),
     ("I5", "what is read ahead in steps is not counted", "fault_handler.cpp",
      "core_.budget.add(1); if (!fetcher_->start_unasked(next)) break;", "if (!fetcher_->start_unasked(next)) break;"),
+    ("I1", "a run is done with while pieces of it are lent", "fetcher_helped.cpp",
+     "if (pieces_left_[index].load(std::memory_order_acquire) != 0) continue; // pairs with map_piece()", ""),
+    ("I3", "a piece that is lent holds the first pages of its run", "fetcher_helped.cpp",
+     "transfer.direct + bytes_of_pages(offset)", "transfer.direct"),
+    ("I1", "a piece is mapped by both", "map_helper.cpp", "first_ = (first_ + 1) % kPiecesMax; --count_;", "--count_;"),
     ("I1", "a kept copy is taken for the page whatever became of it", "fetcher.cpp",
      "if (!word.fetched()) return false;", ""),
     ("I5", "a page that is kept stays in the budget", "fetcher.cpp",

@@ -4,12 +4,7 @@
 
 #include <cerrno>
 
-// Inlined: no shared library to find in a preloaded library, and the hash is on the fetch path.
-#define XXH_INLINE_ALL
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#include <xxhash.h>
-#pragma GCC diagnostic pop
+#include "base/page_hash.hpp"
 
 namespace hinterland::far {
 
@@ -50,7 +45,7 @@ void SharedPages::let_go(std::uint32_t slab) {
 }
 
 std::uint64_t SharedPages::checksum_of(const void* page) {
-  std::uint64_t hash = XXH3_64bits(page, kPageSize);
+  std::uint64_t hash = page_hash(page);
   return hash != 0 ? hash : 1;
 }
 

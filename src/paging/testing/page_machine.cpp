@@ -48,7 +48,7 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
 
   Core& core = parts_->core;
   core.take_by_move = options.take_by_move && options.features.move;
-  core.read_ahead_pages_max = 16;
+  core.read_ahead_pages_max = options.read_ahead_pages;
   core.budget.set_limit(bytes_of_pages(options.budget_pages));
   core.second_chance.enabled = true;
   parts_->leave_out(options.parts);

@@ -37,6 +37,7 @@ struct MachineOptions {
   std::uint32_t window_pages = 512;
   std::uint32_t budget_pages = 96;
   std::uint32_t frames = 128;
+  std::uint32_t read_ahead_pages = 16;
   Parts parts = {};
 };
 
