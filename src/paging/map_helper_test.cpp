@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -215,6 +218,50 @@ TEST_P(RealMapHelperTest, StreamsReadWhatWasWritten) {
                                            : "there is help though it is left out";
     });
   }
+}
+
+// A thread streams while the process forks, a few times: nothing is lent meanwhile, the child has help of its own,
+// and both read what was written.
+std::string forks_under_a_stream(Pager& pager) {
+  constexpr std::size_t kPages = 8192, kStep = kPageSize / sizeof(std::uint64_t);
+  std::intptr_t mapped = pager.map(bytes_of_pages(kPages), kPageSize, kReadWrite);
+  if (mapped < 0) return "cannot map";
+  auto* words = reinterpret_cast<volatile std::uint64_t*>(mapped);
+  for (std::size_t page = 0; page < kPages; ++page) words[page * kStep] = page;
+  auto wrong_pages = [words] {
+    std::size_t wrong = 0;
+    for (std::size_t page = 0; page < kPages; ++page) wrong += words[page * kStep] != page;
+    return wrong;
+  };
+  std::atomic<bool> over{false};
+  std::atomic<std::size_t> wrong{0};
+  std::thread streaming([&] {
+    while (!over.load()) wrong += wrong_pages();
+  });
+  std::string said;
+  for (int round = 0; round < 6 && said.empty(); ++round) {
+    usleep(20'000);
+    pid_t child = pager.before_fork() == 0 ? fork() : -1;
+    if (child == 0) {
+      alarm(30);
+      pager.after_fork_in_child();
+      _exit(wrong_pages() + wrong_pages() == 0 ? 0 : 1);
+    }
+    pager.after_fork_in_parent(child > 0);
+    int status = -1;
+    if (child < 0 || waitpid(child, &status, 0) != child) said = "cannot fork";
+    if (said.empty() && status != 0) said = "the child ended with status " + std::to_string(status);
+  }
+  over.store(true);
+  streaming.join();
+  return wrong.load() == 0 ? said : "the parent read something else than it wrote";
+}
+
+TEST_P(RealMapHelperTest, AForkWaitsForWhatIsLent) {
+  RealPagerOptions options;
+  options.far_url = GetParam();
+  options.budget_bytes = 16 * kMiB;
+  run_with_real_pager(options, 60, forks_under_a_stream);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RealMapHelperTest, ::testing::Values("mem:", "sim:latency=20us,inner=mem:"),

@@ -154,6 +154,9 @@ TEST_P(PagerDevices, ARegionBesideTheProgramsMemory) {
 }
 
 TEST_P(PagerDevices, AForkedChildHasBoth) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer cannot start threads in the child of a process with several threads";
+#endif
   run_with_real_pager(options(), 60, [this](Pager& pager) -> std::string {
     std::vector<Area> areas = {Area::of_program(pager), Area::of_region(pager, GetParam().region)};
     if (areas[1].base() == 0) return "no region";
