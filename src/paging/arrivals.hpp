@@ -30,7 +30,7 @@ class Arrivals {
  public:
   static constexpr std::size_t kPlaces = 16;  // CPUs share them where there are more: then they meet now and then
   static constexpr std::size_t kRoom = 64;    // runs
-  static constexpr std::size_t kMany = 32;    // worth the lock, should it be free
+  static constexpr std::size_t kMany = 32;    // pages: worth the lock, should it be free
 
   enum class Noted : std::uint8_t { few, many, not_at_all };
   // Any thread; never waits. not_at_all: the place of this CPU is full, or in use (the thread that is at it was
@@ -39,8 +39,11 @@ class Arrivals {
     Place& place = place_of_this_cpu();
     if (!place.mutex.try_lock()) return Noted::not_at_all;
     bool room = place.count < kRoom;
-    if (room) place.arrivals[place.count++] = arrival;
-    Noted noted = !room ? Noted::not_at_all : place.count >= kMany ? Noted::many : Noted::few;
+    if (room) {
+      place.arrivals[place.count++] = arrival;
+      place.pages += arrival.count;
+    }
+    Noted noted = !room ? Noted::not_at_all : place.pages >= kMany ? Noted::many : Noted::few;
     place.mutex.unlock();
     return noted;
   }
@@ -70,6 +73,7 @@ class Arrivals {
   struct alignas(64) Place {
     Mutex mutex;
     std::uint32_t count = 0;  // guarded by mutex, as the rest
+    std::uint32_t pages = 0;  // in all of them
     std::array<Arrival, kRoom> arrivals{};
   };
 
@@ -81,7 +85,7 @@ class Arrivals {
   static void hand_over(Place& place, Deliver& deliver) {
     LockGuard guard(place.mutex);
     for (const Arrival& arrival : std::span(place.arrivals).first(place.count)) deliver(arrival);
-    place.count = 0;
+    place.count = place.pages = 0;
   }
 
   std::array<Place, kPlaces> places_;

@@ -142,6 +142,7 @@ class Fetcher {
 
   Core& core_;
   const For whom_;
+  std::uint32_t direct_fetches_ = 0;
   std::unique_ptr<far::Channels> channels_;
   std::byte* buffers_ = nullptr;  // kBuffers pages, then kKept
   std::array<Kept, kKept> kept_{};

@@ -16,7 +16,7 @@ bool Fetcher::lend(Transfer& transfer, std::uint32_t offset, std::uint32_t count
   if (helper_ == nullptr || transfer.frames.count != 0 || count_of_pages < 2 * kPiece || !helper_->ready())
     return false;
   // A device that answers at once: nobody looks after a fetch that is not over when start() returns.
-  if (transfer.direct == nullptr && core_.devices.synchronous(device_of(transfer.demanded))) return false;
+  if (transfer.direct == nullptr && core_.devices.synchronous(device_of(transfer.run.first + offset))) return false;
   auto index = static_cast<std::uint32_t>(&transfer - transfers_.data());
   if (!std::exchange(transfer.lending, true)) ++lending_;
   for (std::uint32_t at = offset, end = offset + count_of_pages; at < end; at += kPiece) {

@@ -1,11 +1,28 @@
 #include "paging/streams.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 namespace hinterland {
 
+// Without a branch for each: of faults that continue nothing, which are the most expensive ones, all 32 are looked
+// at.
+bool Streams::may_continue_one(std::uint32_t page) const {
+  // No stream has asked for more than it brings at once, three times that where it asks ahead.
+  const std::uint32_t reach = 3 * pages_max_ + 2 * kSlack;
+  std::uint32_t near = 0;
+  for (std::uint32_t next : next_) near |= static_cast<std::uint32_t>(page - next + reach <= 2 * reach);
+  return near != 0 || stepping_ != 0;
+}
+
+void Streams::use_now(const Stream& stream) {
+  used_at_[index_of(stream)] = ++clock_;
+  lately_[clock_ % kMostBetween] = static_cast<std::uint8_t>(index_of(stream));
+}
+
 Streams::Stream* Streams::find(std::uint32_t page) {
+  if (!may_continue_one(page)) return nullptr;
   for (Stream& stream : streams_) {
     if (stream.window == 0) continue;
     if (stream.stride != 0) {
@@ -16,11 +33,11 @@ Streams::Stream* Streams::find(std::uint32_t page) {
       if (steps > 0 && steps <= most) return &stream;
       continue;
     }
-    std::uint32_t ahead = stream.direction > 0 ? page - stream.next : stream.next - page;
-    std::uint32_t asked_ahead = stream.asked > stream.next ? stream.asked - stream.next : 0;
+    std::uint32_t ahead = stream.direction > 0 ? page - next(stream) : next(stream) - page;
+    std::uint32_t asked_ahead = stream.asked > next(stream) ? stream.asked - next(stream) : 0;
     if (ahead <= asked_ahead + kSlack) return &stream;
     // One fault at P, then one at P - 1: a stream that runs downwards.
-    if (stream.window == 1 && stream.direction > 0 && page + 2 == stream.next) {
+    if (stream.window == 1 && stream.direction > 0 && page + 2 == next(stream)) {
       stream.direction = -1;
       return &stream;
     }
@@ -33,27 +50,32 @@ Streams::Stream* Streams::find(std::uint32_t page) {
 // few megabytes.
 bool Streams::begins_steps(std::uint32_t page) {
   auto lone = [](const Stream& stream) { return stream.window == 1 && stream.stride == 0 && stream.direction > 0; };
-  for (Stream& second : streams_) {
+  std::uint32_t recent = 0;  // so that the first of them is found first
+  for (std::uint8_t index : lately_) recent |= 1u << index;
+  for (; recent != 0; recent &= recent - 1) {
+    Stream& second = streams_[static_cast<std::size_t>(std::countr_zero(recent))];
     std::int64_t stride = std::int64_t{page} - second.last;
-    std::uint64_t between = clock_ + 1 - second.used;
+    std::uint64_t between = clock_ + 1 - used(second);
     if (!lone(second) || between > kMostBetween || std::abs(stride) < kLeastStride || std::abs(stride) > kMostStride)
       continue;
     for (Stream& first : streams_) {
       if (!lone(first) || std::int64_t{second.last} - first.last != stride) continue;
-      if (first.used + between + 1 < second.used || first.used + between > second.used + 1) continue;
+      if (used(first) + between + 1 < used(second) || used(first) + between > used(second) + 1) continue;
       first = {};
+      next(first) = 0;
+      used_at_[index_of(first)] = 0;
       second.stride = static_cast<std::int32_t>(stride);
       second.last = page;
-      second.used = ++clock_;
+      ++stepping_;
+      use_now(second);
       return true;
     }
   }
   return false;
 }
 
-Streams::Stream* Streams::oldest() {
-  return &*std::min_element(streams_.begin(), streams_.end(),
-                            [](const Stream& a, const Stream& b) { return a.used < b.used; });
+Streams::Stream& Streams::oldest() {
+  return streams_[static_cast<std::size_t>(std::ranges::min_element(used_at_) - used_at_.begin())];
 }
 
 StreamWindow Streams::on_fault(PageIndex page, std::uint32_t window_pages, std::uint32_t most) {
@@ -63,14 +85,16 @@ StreamWindow Streams::on_fault(PageIndex page, std::uint32_t window_pages, std::
   if (!confirmed && begins_steps(page.value)) return {{page, 1}, false, {}};
   std::uint32_t unused = 0;
   if (!confirmed) {
-    stream = oldest();
+    stream = &oldest();
     unused = forget(*stream);
-    *stream = {.next = page.value + 1, .asked = page.value + 1, .window = 1};
+    stepping_ -= stream->stride != 0;
+    *stream = {.asked = page.value + 1, .window = 1};
+    next(*stream) = page.value + 1;
   } else {
     note_used(*stream, page.value);
     grow(*stream, most);
   }
-  stream->used = ++clock_;
+  use_now(*stream);
 
   StreamWindow window = stream->stride != 0     ? in_steps(*stream, page, window_pages)
                         : stream->direction > 0 ? upwards(*stream, page, confirmed, window_pages)
@@ -88,10 +112,10 @@ StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, st
     stream.asked = window.run.end().value;
     stream.pending = window.run.count - 1;
   }
-  stream.next = stream.after > page.value ? stream.after : stream.asked;
+  next(stream) = stream.after > page.value ? stream.after : stream.asked;
   stream.after = 0;
   if (asks_ahead_ && confirmed && stream.window >= kAheadFrom) {
-    std::uint32_t end = stream.next + stream.window * (stream.window >= kTwoAheadFrom ? 2 : 1);
+    std::uint32_t end = next(stream) + stream.window * (stream.window >= kTwoAheadFrom ? 2 : 1);
     end = std::min(end, window_pages);
     if (end > stream.asked) window.ahead = {{stream.asked}, end - stream.asked};
     window.ahead_window = stream.window;
@@ -102,7 +126,7 @@ StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, st
 StreamWindow Streams::downwards(Stream& stream, PageIndex page, bool confirmed) {
   std::uint32_t count = std::min(stream.window, page.value + 1);
   PageRun run{{page.value + 1 - count}, count};
-  stream.next = stream.asked = run.first.value - 1;
+  next(stream) = stream.asked = run.first.value - 1;
   stream.pending = count - 1;
   return {run, confirmed, {}};
 }
@@ -119,7 +143,7 @@ StreamWindow Streams::in_steps(Stream& stream, PageIndex page, std::uint32_t win
 void Streams::asked_ahead(PageRun run) {
   for (Stream& stream : streams_)
     if (stream.window != 0 && stream.stride == 0 && stream.direction > 0 && stream.asked == run.first.value) {
-      if (stream.next != run.first.value) stream.after = run.first.value;
+      if (next(stream) != run.first.value) stream.after = run.first.value;
       stream.asked = run.end().value;
       stream.pending += run.count;
     }

@@ -56,7 +56,6 @@ class Streams {
 
  private:
   struct Stream {
-    std::uint32_t next = 0;    // where the stream faults next
     std::uint32_t asked = 0;   // the end of what was asked for; beyond next when a window ahead was
     std::uint32_t after = 0;   // where it faults after next, when two windows ahead were asked for; else 0
     std::uint32_t window = 0;  // pages brought last time; 0: the entry is free
@@ -65,8 +64,8 @@ class Streams {
     std::uint32_t last = 0;     // where it faulted last
     std::uint32_t pending = 0;  // pages brought beside that one, of which we do not know yet whether they are used
     std::uint32_t held = 0;     // hits in a row that have not made the window longer
-    std::uint64_t used = 0;
   };
+  static constexpr std::size_t kStreams = 32;
   static constexpr std::uint32_t kSlack = 2;  // a few pages may be resident already, and are stepped over
   // A distance that a stream without steps takes for pages that were there.
   static constexpr std::int64_t kLeastStride = kSlack + 2;
@@ -82,15 +81,26 @@ class Streams {
   StreamWindow upwards(Stream& stream, PageIndex page, bool confirmed, std::uint32_t window_pages);
   StreamWindow downwards(Stream& stream, PageIndex page, bool confirmed);
   StreamWindow in_steps(Stream& stream, PageIndex page, std::uint32_t window_pages);
+  std::size_t index_of(const Stream& stream) const { return static_cast<std::size_t>(&stream - streams_.data()); }
+  std::uint32_t& next(const Stream& stream) { return next_[index_of(stream)]; }
+  std::uint64_t used(const Stream& stream) const { return used_at_[index_of(stream)]; }
+  void use_now(const Stream& stream);
+  bool may_continue_one(std::uint32_t page) const;
   Stream* find(std::uint32_t page);
   bool begins_steps(std::uint32_t page);
-  Stream* oldest();
+  Stream& oldest();
   void grow(Stream& stream, std::uint32_t most);
   void note_used(Stream& stream, std::uint32_t page);
   std::uint32_t forget(Stream& stream);
   void learn();
 
-  std::array<Stream, 32> streams_{};
+  // What each fault looks through lies close together; the rest only where that says so. Faults of several threads
+  // wait for each other meanwhile (SharedStreams).
+  alignas(64) std::array<std::uint32_t, kStreams> next_{};  // where each stream faults next
+  std::array<std::uint64_t, kStreams> used_at_{};           // when, by the clock of faults
+  std::array<std::uint8_t, kMostBetween> lately_{};         // which it was at each of the last times
+  std::uint32_t stepping_ = 0;                              // streams with a stride
+  std::array<Stream, kStreams> streams_{};
   std::uint64_t clock_ = 0;
   std::uint32_t pages_max_;
   std::uint32_t usual_ = pages_max_;     // windows double by themselves up to here
