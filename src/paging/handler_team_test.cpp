@@ -84,9 +84,9 @@ TEST(HandlerTeamTest, ASecondThreadThatFaultsGetsAHandlerOfItsOwn) {
   if (!real_kernel().features().look_for_faults) GTEST_SKIP() << "this kernel has no RWF_NOWAIT for userfaultfd";
   if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
 #ifdef __SANITIZE_THREAD__
-  run_with_real_pager({}, 270, two_threads);  // it does not support threads started in a forked child
+  run_with_real_pager({}, two_threads);  // it does not support threads started in a forked child
 #else
-  run_with_real_pager({}, 270, two_threads_and_a_child);
+  run_with_real_pager({}, two_threads_and_a_child);
 #endif
 }
 
@@ -99,7 +99,7 @@ TEST(HandlerTeamTest, ASpareHandlerServesOverCompressedMemory) {
   if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
   RealPagerOptions options;
   options.far_url = "zmem:";
-  run_with_real_pager(options, 270, two_threads);
+  run_with_real_pager(options, two_threads);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string change_and_compare(Pager& pager, bool scattered) {
 TEST(KeepRoomTest, TheHandlerTakesScatteredPagesOfALoneThread) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   if (!may_leave_idle_policy()) GTEST_SKIP() << "the handler may not make way here (CAP_SYS_NICE)";
-  run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
+  run_with_real_pager({}, [](Pager& pager) -> std::string {
     if (std::string wrong = change_and_compare(pager, true); !wrong.empty()) return wrong;
     return counted(Counter::reclaim_handler_pages) != 0 ? "" : "the handler took no page";
   });
@@ -64,7 +64,7 @@ TEST(KeepRoomTest, TheHandlerTakesScatteredPagesOfALoneThread) {
 TEST(KeepRoomTest, TheHandlerMakesRoomWhileTheThreadSleeps) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   if (!may_leave_idle_policy()) GTEST_SKIP() << "the handler may not make way here (CAP_SYS_NICE)";
-  run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
+  run_with_real_pager({}, [](Pager& pager) -> std::string {
     std::intptr_t mapped = pager.map(bytes_of_pages(kPages), kPageSize, PROT_READ | PROT_WRITE);
     if (mapped < 0) return "cannot map";
     auto* words = reinterpret_cast<std::uint64_t*>(mapped);
@@ -85,7 +85,7 @@ TEST(KeepRoomTest, TheHandlerMakesRoomWhileTheThreadSleeps) {
 
 TEST(KeepRoomTest, RunsAreLeftToTheBackground) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-  run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
+  run_with_real_pager({}, [](Pager& pager) -> std::string {
     std::uint64_t here = 0, background = 0;
     for (int round = 0; round < 10; ++round) {  // the background may have had no CPU
       here = counted(Counter::reclaim_handler_pages), background = counted(Counter::reclaim_background_pages);
