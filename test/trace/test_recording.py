@@ -274,7 +274,7 @@ class GoingWrong(TraceTest):
                  "40"]
         with subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as process:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 100
             while time.monotonic() < deadline:
                 if os.path.exists(self.path("t.trace")) and os.path.getsize(self.path("t.trace")) > 100_000:
                     break
