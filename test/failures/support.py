@@ -327,7 +327,7 @@ class FailureTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def call(self, *words, timeout=60):
+    def call(self, *words, timeout=200):
         return subprocess.run([HINTERLAND, *words], env=self.environment, capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=timeout, check=False)
 

@@ -118,10 +118,12 @@ class NetworkFails(FailureTest):
     def setUp(self):
         super().setUp()
         self.server = Server(self)
-        self.bystander = Puppet(self, far=self.server.url)
+        self.bystander = Puppet(self, far=self.server.url, timeout="60s")
         self.assertEqual(self.bystander.do("fill 4096"), "filled 4096")
         self.proxy = Proxy(self, self.server)
-        self.puppet = Puppet(self, far=self.proxy.url)
+        # Where nothing is waited for in vain, a busy machine may take its time.
+        patient = self._testMethodName not in ("test_slow", "test_cut_for_good")
+        self.puppet = Puppet(self, far=self.proxy.url, timeout="60s" if patient else "1s")
         self.assertEqual(self.puppet.do(f"fill {PAGES}"), f"filled {PAGES}")
 
     def assert_bystander_untouched(self):
