@@ -164,6 +164,7 @@ struct StatPage {
   std::uint32_t version;
   std::int32_t pid;
   std::uint64_t start_time_ticks;       // field 22 of /proc/PID/stat: tells a reused PID
+  std::uint64_t namespaces;             // own_namespaces(): where pid and start_time_ticks mean anything
   std::uint64_t started_ns;             // monotonic
   std::atomic<std::uint64_t> ended_ns;  // monotonic; 0 while it runs
   char program[64];
@@ -210,6 +211,10 @@ void statistics_directory(char* path, std::size_t size);
 
 // When the process was started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 when there is none.
 std::uint64_t process_start_ticks(pid_t pid);
+
+// Which PID and time namespaces this process is in: numbers and times of processes compare between processes for
+// which it is the same. 0 where /proc does not tell.
+std::uint64_t own_namespaces();
 
 // Creates the shared page of this process (directory mode 0700, file PID mode 0600) and makes it current; what was
 // counted so far is carried over. On failure the private page stays in use. Not thread-safe: call at start and in a

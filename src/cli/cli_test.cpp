@@ -291,5 +291,27 @@ TEST_F(CliTest, RingsOfAKilledRecorderAreRemovedAndNothingThatTheyLinkTo) {
   EXPECT_TRUE(fs::exists(directory_ + "/other/rings/1.0")) << "a link was followed";
 }
 
+// PIDs and times of start say nothing between a container and its host, which may share the directory.
+TEST_F(CliTest, WhatBelongsToOtherNamespacesIsLeftAlone) {
+  namespace fs = std::filesystem;
+  std::string ours = std::to_string(own_namespaces()), theirs = std::to_string(own_namespaces() + 1);
+  std::string dead = "run-" + std::to_string(getpid()) + "-1-";
+  for (const std::string& owner : {ours, theirs}) {
+    fs::create_directories(directory_ + "/" + dead + owner + "/rings");
+    write(dead + owner + "/rings/4711.0", "ring");
+  }
+  leave_figures(
+      [] {
+        bool open = open_stat_page("elsewhere") == 0;
+        ++stat_page()->namespaces;
+        _exit(open ? 0 : 1);
+      },
+      false);
+  EXPECT_TRUE(find_running(directory_).empty());
+  EXPECT_FALSE(fs::exists(directory_ + "/" + dead + ours));
+  EXPECT_TRUE(fs::exists(directory_ + "/" + dead + theirs + "/rings/4711.0"));
+  EXPECT_TRUE(fs::exists(directory_ + "/" + std::to_string(child_)));
+}
+
 }  // namespace
 }  // namespace hinterland::cli

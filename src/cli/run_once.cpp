@@ -60,6 +60,15 @@ void export_settings(const CommandLine& line, const std::string& library) {
 
 namespace {
 
+bool has_faulted(const std::string& directory) {
+  std::uint64_t faults = 0;
+  for (const StatView& page : pages_in(directory))
+    for (Counter kind :
+         {Counter::faults_first_touch, Counter::faults_read, Counter::faults_write, Counter::faults_refault})
+      faults += page->counters[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
+  return faults != 0;
+}
+
 void write_figures(const CommandLine& line, const std::string& directory, const Outcome& outcome,
                    ReportFile& report) {
   RunFacts facts{line.rest()[0], line.number(OptionId::local), line.text(OptionId::far), line.text(OptionId::policy)};
@@ -90,7 +99,7 @@ std::expected<Outcome, RunFailure> run_once(const CommandLine& line, const std::
   }
   Result<Outcome> outcome =
       supervise(path, line.rest(), [&](pid_t child) { return tracing ? tracing->start(child) : Status(); });
-  if (tracing) tracing->finish();
+  if (tracing) tracing->finish(Tracing::Of::started, has_faulted(*figures));
   if (outcome) write_figures(line, *figures, *outcome, report);
   remove_run_directory(*figures);
   if (!outcome) return std::unexpected(RunFailure{status_of(outcome.error()), outcome.error()});

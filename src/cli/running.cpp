@@ -31,14 +31,24 @@ bool is_page_name(const std::string& name) {
   return !name.empty() && name.find_first_not_of("0123456789.") == std::string::npos && name[0] != '.';
 }
 
-// "run-PID-TICKS": whether that `run` still lives and will report.
+// "run-PID-TICKS-NAMESPACES": whether that `run` still lives and will report. Of one in a container that shares the
+// directory with us, or in the host of ours, we cannot know, and so it does.
 bool owner_lives(const std::string& name) {
   int pid = 0;
-  unsigned long long ticks = 0;
-  return std::sscanf(name.c_str(), "run-%d-%llu", &pid, &ticks) == 2 && process_start_ticks(pid) == ticks;
+  unsigned long long ticks = 0, namespaces = 0;
+  int fields = std::sscanf(name.c_str(), "run-%d-%llu-%llu", &pid, &ticks, &namespaces);
+  if (fields == 3 && namespaces != own_namespaces()) return true;
+  return fields >= 2 && process_start_ticks(pid) == ticks;
 }
 
-void gather_live(const std::string& directory, bool remove_dead, std::vector<StatView>& views) {
+enum class Remove { none, dead, all_not_seen_to_live };
+
+bool may_be_removed(const StatView& view, Remove which) {
+  if (which == Remove::none) return false;
+  return which == Remove::all_not_seen_to_live || view->namespaces == own_namespaces() || view->ended_ns.load() != 0;
+}
+
+void gather_live(const std::string& directory, Remove which, std::vector<StatView>& views) {
   for (const std::string& name : names_in(directory)) {
     if (!is_page_name(name)) continue;
     std::string file = directory + "/" + name;
@@ -46,7 +56,7 @@ void gather_live(const std::string& directory, bool remove_dead, std::vector<Sta
     if (!view) continue;
     if (view->is_alive() && name.find('.') == std::string::npos)
       views.push_back(std::move(*view));
-    else if (remove_dead)
+    else if (may_be_removed(*view, which))
       unlink(file.c_str());
   }
 }
@@ -107,17 +117,17 @@ Result<StatView> StatView::open(const std::string& file, bool writable) {
 }
 
 bool StatView::is_alive() const {
-  return page_->ended_ns.load(std::memory_order_relaxed) == 0 &&
+  return page_->ended_ns.load(std::memory_order_relaxed) == 0 && page_->namespaces == own_namespaces() &&
          process_start_ticks(page_->pid) == page_->start_time_ticks;
 }
 
 std::vector<StatView> find_running(const std::string& directory) {
   std::vector<StatView> views;
-  gather_live(directory, true, views);
+  gather_live(directory, Remove::dead, views);
   for (const std::string& name : names_in(directory)) {
     if (!name.starts_with(kRunPrefix)) continue;
     bool abandoned = !owner_lives(name);
-    gather_live(directory + "/" + name, abandoned, views);
+    gather_live(directory + "/" + name, abandoned ? Remove::all_not_seen_to_live : Remove::none, views);
     if (!abandoned) continue;
     remove_rings(directory + "/" + name);
     rmdir((directory + "/" + name).c_str());  // fails, rightly, while one of its programs lives
@@ -170,8 +180,8 @@ std::string chosen_directory(const std::string& stat_dir) {
 
 Result<std::string> make_run_directory(const std::string& directory) {
   find_running(directory);  // removes what an earlier run that was killed left behind
-  std::string path =
-      directory + "/" + kRunPrefix + std::to_string(getpid()) + "-" + std::to_string(process_start_ticks(getpid()));
+  std::string path = directory + "/" + kRunPrefix + std::to_string(getpid()) + "-" +
+                     std::to_string(process_start_ticks(getpid())) + "-" + std::to_string(own_namespaces());
   struct stat status;
   bool usable = (mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) && lstat(directory.c_str(), &status) == 0;
   if (usable && (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0)) {
@@ -185,7 +195,7 @@ Result<std::string> make_run_directory(const std::string& directory) {
 
 void remove_run_directory(const std::string& run_directory) {
   std::vector<StatView> still_running;
-  gather_live(run_directory, true, still_running);
+  gather_live(run_directory, Remove::all_not_seen_to_live, still_running);
   rmdir(run_directory.c_str());
 }
 

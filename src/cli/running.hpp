@@ -32,7 +32,8 @@ class StatView {
   StatPage* operator->() const { return page_.get(); }
   StatPage& operator*() const { return *page_; }
   const std::string& file() const { return file_; }
-  // The process that owns the page lives (its PID was not taken by another since).
+  // The process that owns the page lives (its PID was not taken by another since), in our PID and time namespaces: of
+  // others one cannot tell.
   bool is_alive() const;
 
  private:
@@ -48,7 +49,7 @@ inline constexpr const char* kRingsName = "rings";
 
 // Pages of live programs in `directory` and in the private directories of `run --report` below it, by PID. Files of
 // dead processes are removed, unless they wait for the `run` that will report them; and so are rings that nobody
-// reads.
+// reads. What belongs to other PID or time namespaces (a container with our /dev/shm) is left alone.
 std::vector<StatView> find_running(const std::string& directory);
 
 // Every readable page in one directory, dead ones included, in order of their start: for the report.

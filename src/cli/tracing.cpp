@@ -41,6 +41,7 @@ Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_d
   if (!recorder) return std::unexpected(recorder.error());
   Tracing tracing;
   tracing.recorder_ = std::move(*recorder);
+  tracing.directory_ = options.directory;
   if (const Error& error = tracing.recorder_->sampling_error(); error.what()[0] != '\0')
     log::warning("%s; %s", error.what(), error.next_step());
   else if (tracing.recorder_->user_only())
@@ -58,7 +59,7 @@ void Tracing::attach(pid_t process) {
   if (permitted && recorder_->instruction_every() != 0) log::warning("%s; %s", error.what(), error.next_step());
 }
 
-void Tracing::finish(Of what) {
+void Tracing::finish(Of what, bool faults_counted) {
   std::vector<trace::RecordedTrace> traces = recorder_->finish();
   recorder_.reset();  // now: the command ends as the program did, without destructors
   if (what == Of::nothing) return;
@@ -69,10 +70,15 @@ void Tracing::finish(Of what) {
     return;
   }
   if (traces.empty()) {
-    log::warning(
-        "the program ended before any fault on far memory: there is no trace. It may fit into its local memory: "
-        "choose "
-        "a smaller --local");
+    if (faults_counted)
+      log::warning(
+          "the program had faults on far memory, but its records are not in %s: there is no trace. Was something "
+          "removed there? Name a directory that others leave alone: --stat-dir",
+          directory_.c_str());
+    else
+      log::warning(
+          "the program ended before any fault on far memory: there is no trace. It may fit into its local memory: "
+          "choose a smaller --local; or have ended before paging began: --takeover start");
     return;
   }
   for (const trace::RecordedTrace& recorded : traces) say(recorded);

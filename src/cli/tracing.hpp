@@ -22,13 +22,15 @@ class Tracing {
   // it.
   void attach(pid_t process);
   std::uint64_t instruction_every() const { return recorder_->instruction_every(); }
-  // After the program's end, or when no more is to be recorded. Says on stderr what there is to read now.
+  // After the program's end, or when no more is to be recorded. Says on stderr what there is to read now, or why
+  // there is nothing; `faults_counted`: by the program's own figures there were some.
   enum class Of : std::uint8_t { started, attached, nothing };
-  void finish(Of what = Of::started);
+  void finish(Of what, bool faults_counted = false);
 
  private:
   Tracing() = default;
   std::unique_ptr<trace::Recorder> recorder_;
+  std::string directory_;  // of the rings
 };
 
 }  // namespace hinterland::cli

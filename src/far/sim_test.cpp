@@ -40,12 +40,13 @@ TEST(Sim, LatencyIsNeverLessAndNearlyExactWhenPolled) {
   sim.round_ns(Operation::write, 1);
   std::vector<std::uint64_t> times;
   for (int i = 0; i < 200; ++i) times.push_back(sim.round_ns(Operation::read, 1));
-  std::sort(times.begin(), times.end());
-  EXPECT_GE(times.front(), 50'000u);
-  // The best one, because others use this machine too.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(times.front(), 52'000u) << "one microsecond, and the copy of the page";
+  // One microsecond, and the copy of the page. The best one, because others use this machine too.
+  auto exact = [&] { return *std::min_element(times.begin(), times.end()) <= 52'000u; };
+  while (!exact() && times.size() < 50'000) times.push_back(sim.round_ns(Operation::read, 1));
+  EXPECT_TRUE(exact()) << *std::min_element(times.begin(), times.end());
 #endif
+  EXPECT_GE(*std::min_element(times.begin(), times.end()), 50'000u);
 }
 
 TEST(Sim, TransfersQueueOnTheLink) {
@@ -53,7 +54,8 @@ TEST(Sim, TransfersQueueOnTheLink) {
   Sim sim("sim:latency=10us,bandwidth=1Gbps,inner=mem:");
   for (Operation operation : {Operation::write, Operation::read}) {
     std::uint64_t best = ~0ull;
-    for (int i = 0; i < 20; ++i) best = std::min(best, sim.round_ns(operation, 64));
+    for (int i = 0; i < 20 || (best > 4 * 64 * 32'768u && i < 1000); ++i)
+      best = std::min(best, sim.round_ns(operation, 64));
     EXPECT_GE(best, 64 * 32'768u + 10'000u);
     EXPECT_LE(best, 4 * 64 * 32'768u) << "only the link holds them up";
   }
@@ -62,15 +64,21 @@ TEST(Sim, TransfersQueueOnTheLink) {
 TEST(Sim, WaitSleepsUntilTheArrival) {
   Sim sim("sim:latency=100ms,inner=mem:");
   Request write{Operation::write, sim.pages[0], &sim.buffers[0], 1};
-  std::uint64_t start = now_ns();
-  ASSERT_EQ(sim.channel->submit({&write, 1}), 1);
   std::array<Completion, 1> done;
-  sim.channel->wait(200'000);
-  EXPECT_EQ(sim.channel->poll(done), 0) << "the time limit comes first";
-  sim.channel->wait(1'000'000'000);
-  EXPECT_EQ(sim.channel->poll(done), 1);
-  EXPECT_GE(now_ns() - start, 100'000'000u);
-  start = now_ns();
+  bool limit_first = false;  // on a busy machine the write may have arrived all the same
+  for (int tries = 0; tries < 50 && !limit_first; ++tries) {
+    std::uint64_t start = now_ns();
+    ASSERT_EQ(sim.channel->submit({&write, 1}), 1);
+    sim.channel->wait(200'000);
+    limit_first = sim.channel->poll(done) == 0;
+    if (limit_first) {
+      sim.channel->wait(60'000'000'000);
+      EXPECT_EQ(sim.channel->poll(done), 1);
+    }
+    EXPECT_GE(now_ns() - start, 100'000'000u);
+  }
+  EXPECT_TRUE(limit_first);
+  std::uint64_t start = now_ns();
   sim.channel->wait(2'000'000);
   EXPECT_GE(now_ns() - start, 1'900'000u) << "nothing is in flight: the whole time";
 }
@@ -85,7 +93,7 @@ TEST(Sim, TheTimerFiresAtTheArrivalAndNotBefore) {
     int wakes = 0;
     while (sim.channel->poll(done) == 0) {
       pollfd waiting{sim.channel->event_descriptor(), POLLIN, 0};
-      ASSERT_EQ(::poll(&waiting, 1, 2000), 1) << url;
+      ASSERT_EQ(::poll(&waiting, 1, 60'000), 1) << url;
       ASSERT_LE(++wakes, 4) << url << ": the descriptor is readable while nothing is there";
     }
     EXPECT_GE(now_ns() - start, 3'000'000u);

@@ -229,8 +229,8 @@ TEST_F(SpaceTest, LetsGoForAChildThatBecameAnotherProgram) {
   open(8 * kSlabBytes);
   auto shared = take(100);
   pid_t child =
-      fork_holder(*device, *space, shared, [] { execl("/bin/sleep", "sleep", "20", static_cast<char*>(nullptr)); });
-  for (int tries = 0; space->pages_in_use() != 100 && tries < 1000; ++tries) {
+      fork_holder(*device, *space, shared, [] { execl("/bin/sleep", "sleep", "250", static_cast<char*>(nullptr)); });
+  for (int tries = 0; space->pages_in_use() != 100 && tries < 20'000; ++tries) {
     usleep(5000);
     space->reap();
   }

@@ -31,7 +31,7 @@ constexpr std::size_t kBytes = 16 * kMiB;  // four budgets
 // The body runs in a process of its own and returns what is wrong.
 void by_signal(const std::function<std::string(Pager&)>& body, const char* far_url = "mem:") {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-  run_with_real_pager({far_url, true, true}, 25, body);
+  run_with_real_pager({far_url, true, true}, body);
 }
 
 std::uint64_t* words_of(std::uintptr_t address) { return reinterpret_cast<std::uint64_t*>(address); }

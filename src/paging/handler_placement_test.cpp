@@ -5,13 +5,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "kernel/scheduling.hpp"
 
 namespace hinterland {
 namespace {
+
+// Waits until that thread waits in a system call: not for a page of its code, which is over in a moment.
+void wait_until_it_sleeps(pid_t thread_id) {
+  std::string path = "/proc/self/task/" + std::to_string(thread_id) + "/syscall";
+  for (std::string call;; usleep(100))  // "running", "-1 ..." outside of calls, or the call's number
+    if (std::ifstream(path) >> call && call.find_first_not_of("0123456789") == std::string::npos) return;
+}
 
 TEST(FollowCpuTest, MovesOnlyWhenNearlyAllFaultsComeFromThere) {
   FollowCpu follow;
@@ -154,7 +163,8 @@ bool goes_wrong_while_the_thread(bool waits, HandlerPlacement& placement, std::a
     while (!finished)
       if (waits) finished.wait(false);
   });
-  while (id == 0 || is_runnable(id) == waits) usleep(100);
+  while (id == 0) usleep(100);
+  if (waits) wait_until_it_sleeps(id);
   auto thread_id = static_cast<std::uint32_t>(id.load());
   for (std::uint32_t i = 0; i < LoneFaulter::kStreakMin; ++i) placement.on_fault(thread_id), placement.served();
   placement.on_fault(thread_id);  // and not served
@@ -189,8 +199,9 @@ TEST_F(HandlerPlacementTest, ItIsAsItShouldBeWhenTheThreadComputesForLong) {
 TEST_F(HandlerPlacementTest, WithNothingToDoTheWatchEnds) {
   as_handler([&] {
     faults(7, LoneFaulter::kStreakMin);
+    auto handler = static_cast<pid_t>(syscall(SYS_gettid));
     std::thread watchdog([&] {
-      usleep(20'000);  // until the handler sleeps in join()
+      wait_until_it_sleeps(handler);  // in join()
       EXPECT_FALSE(watched_until_the_end(10));
       EXPECT_TRUE(watched_until_the_end(100));
     });

@@ -25,6 +25,8 @@ class HandlerTeam {
   // The next spare handler, without a thread. Not while the program forks. EAGAIN: there is no further one.
   Result<FaultHandler*> add();
   Companions& companions() { return companions_; }
+  // For tests.
+  Attendance& attendance() { return attendance_; }
   void leave_out_settler() { settler_.leave_out(); }  // before start()
 
   // Handler 0's thread. `wake_housekeeper`: as soon as one of the two calls below has something to do.

@@ -102,7 +102,7 @@ void generation(Pager& pager, Memory& memory, Board& board, int number, std::uin
     board.begun.fetch_add(1);
     pid_t child = fork_with(pager);
     if (child == 0) {
-      alarm(50);
+      alarm(kHangSeconds);
       generation(pager, memory, board, number + 1, seed);
       _exit(0);
     }
@@ -157,7 +157,7 @@ std::string forks_while_pages_travel(Pager& pager, std::uint64_t seed) {
     board.begun.fetch_add(1);
     pid_t child = fork_with(pager);
     if (child == 0) {
-      alarm(50);
+      alarm(kHangSeconds);
       std::string seen = memory.verify("child");
       memory.write_some(random, 99);
       board.report(seen.empty() ? memory.verify("child that wrote") : seen);
@@ -195,7 +195,7 @@ std::string fork_without_a_part(Pager& pager) {
   board.begun.fetch_add(1);
   pid_t child = fork_with(pager);
   if (child == 0) {
-    alarm(20);
+    alarm(kHangSeconds);
     board.report(memory.verify("child"));
     _exit(0);
   }
@@ -262,26 +262,26 @@ class PagerForkTest : public ::testing::TestWithParam<Variant> {
 };
 
 TEST_P(PagerForkTest, EveryGenerationKeepsItsData) {
-  run_with_real_pager(GetParam().options, 60, [this](Pager& pager) { return generations(pager, seed); });
+  run_with_real_pager(GetParam().options, [this](Pager& pager) { return generations(pager, seed); });
 }
 TEST_P(PagerForkTest, ForksWhilePagesTravel) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer cannot start threads in the child of a process with several threads";
 #endif
-  run_with_real_pager(GetParam().options, 60, [this](Pager& pager) { return forks_while_pages_travel(pager, seed); });
+  run_with_real_pager(GetParam().options, [this](Pager& pager) { return forks_while_pages_travel(pager, seed); });
 }
 TEST_P(PagerForkTest, AFailedForkChangesNothing) {
-  run_with_real_pager(GetParam().options, 30, [](Pager& pager) { return failed_fork(pager); });
+  run_with_real_pager(GetParam().options, [](Pager& pager) { return failed_fork(pager); });
 }
 TEST_P(PagerForkTest, MemoryKeptFromChildrenDoesNotKeepThemFromStarting) {
-  run_with_real_pager(GetParam().options, 30, fork_without_a_part);
+  run_with_real_pager(GetParam().options, fork_without_a_part);
 }
 
 TEST_P(PagerForkTest, ACopyBehindOurBackSeesNoZeros) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer's memory does not survive a copy that it does not know of";
 #endif
-  run_with_real_pager(GetParam().options, 60, copy_behind_our_back);
+  run_with_real_pager(GetParam().options, copy_behind_our_back);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, PagerForkTest,

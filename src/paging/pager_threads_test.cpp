@@ -288,7 +288,7 @@ TEST_P(PagerThreadsTest, EveryByteIsWhatWasWritten) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   std::uint64_t seed = far::testing::test_seed();
   std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  run_with_real_pager(GetParam().options, 25, [seed](Pager& pager) { return hammer(pager, seed); });
+  run_with_real_pager(GetParam().options, [seed](Pager& pager) { return hammer(pager, seed); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, PagerThreadsTest,

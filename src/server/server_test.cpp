@@ -20,8 +20,12 @@ using far::testing::run_one;
 using far::testing::write_pages;
 namespace wire = far::wire;
 
+constexpr std::uint64_t kSurelyNs = 100'000'000'000;  // for what takes milliseconds, on a busy machine
+constexpr std::uint64_t kForAWhileNs = 300'000'000;   // what has not happened by then was not meant to
+constexpr std::uint64_t kLongNs = 3'600'000'000'000;  // longer than the test
+
 std::string complaint(std::uint16_t port, const std::string& key_file) {
-  auto device = far::open_tcp_device("127.0.0.1", port, settings_with(key_file, 2'000'000'000));
+  auto device = far::open_tcp_device("127.0.0.1", port, settings_with(key_file));
   return device ? "" : device.error().what();
 }
 
@@ -77,7 +81,8 @@ TEST(ServerCreate, RefusesWhatCannotWork) {
 }
 
 struct Client {
-  explicit Client(std::uint16_t port, const far::DeviceSettings& settings = {}) : device(connect_to(port, settings)) {
+  explicit Client(std::uint16_t port, const far::DeviceSettings& settings = settings_with(""))
+      : device(connect_to(port, settings)) {
     if (auto made = device->open_channel()) channel = std::move(*made);
   }
   std::uint32_t slab() {
@@ -96,7 +101,7 @@ class RawClient {
     auto endpoints = far::resolve("127.0.0.1", port, false);
     fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     far::set_stream_options(fd_);
-    timeval limit{5, 0};
+    timeval limit{100, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&endpoints->front().address), endpoints->front().length), 0);
     if (joins) join();
@@ -189,7 +194,7 @@ TEST(ServerMemory, IsZeroForTheNextClient) {
     auto all = pages_of_slab(first.slab(), 0, 256);
     ASSERT_EQ(write_pages(*first.channel, all, 4), 0);
   }
-  ASSERT_TRUE(within(5'000'000'000, [&] { return server->stats().slabs_used == 0; })) << "left: freed at once";
+  ASSERT_TRUE(within(kSurelyNs, [&] { return server->stats().slabs_used == 0; })) << "left: freed at once";
   RawClient second(server->port());
   ASSERT_EQ(status_of(second.ask(make_request(wire::Type::slab_allocate, 0, 1))), 0u);
   for (std::uint64_t number = 0; number < 256; ++number) {
@@ -201,18 +206,30 @@ TEST(ServerMemory, IsZeroForTheNextClient) {
   }
 }
 
-TEST(ServerMemory, ComesBackAfterTheGraceWhenAClientVanishes) {
-  ServerOptions options = small_server();
-  options.resume_grace_ns = 1'500'000'000;
-  RunningServer server(options);
+// Closes without a word, as a killed process does, and returns when the server knows.
+void vanish_with_a_slab(RunningServer& server) {
   {
-    RawClient vanishing(server->port());  // closes without a word, as a killed process does
+    RawClient vanishing(server->port());
     ASSERT_EQ(status_of(vanishing.ask(make_request(wire::Type::slab_allocate, 0, 1))), 0u);
   }
-  EXPECT_TRUE(within(1'000'000'000, [&] { return server->stats().connections == 0; }));
-  EXPECT_EQ(server->stats().slabs_used, 1u) << "kept for a while";
-  EXPECT_TRUE(within(5'000'000'000, [&] { return server->stats().slabs_used == 0; }));
+  EXPECT_TRUE(within(kSurelyNs, [&] { return server->stats().connections == 0; }));
+}
+
+TEST(ServerMemory, ComesBackAfterTheGraceWhenAClientVanishes) {
+  ServerOptions options = small_server();
+  options.resume_grace_ns = 200'000'000;
+  RunningServer server(options);
+  vanish_with_a_slab(server);
+  EXPECT_TRUE(within(kSurelyNs, [&] { return server->stats().slabs_used == 0; }));
   EXPECT_EQ(server->stats().sessions, 0u);
+}
+
+TEST(ServerMemory, IsKeptForTheGraceWhenAClientVanishes) {
+  ServerOptions options = small_server();
+  options.resume_grace_ns = kLongNs;
+  RunningServer server(options);
+  vanish_with_a_slab(server);
+  EXPECT_FALSE(within(kForAWhileNs, [&] { return server->stats().slabs_used == 0; }));
 }
 
 // A process names its connections alike in the upper half, and the control connection has 0 in the lower.
@@ -221,7 +238,7 @@ class ServerLeaving : public ::testing::Test {
   static constexpr std::uint64_t kFirst = std::uint64_t{7} << 32, kSecond = std::uint64_t{9} << 32;
   static ServerOptions patient() {
     ServerOptions options = small_server();
-    options.resume_grace_ns = 4'000'000'000;
+    options.resume_grace_ns = kLongNs;
     return options;
   }
   ServerLeaving() : server(patient()) {
@@ -240,10 +257,14 @@ class ServerLeaving : public ::testing::Test {
   }
   void close_all() {
     for (auto& client : clients) client.reset();
-    EXPECT_TRUE(within(1'000'000'000, [&] { return server->stats().connections == 0; }));
+    EXPECT_TRUE(within(kSurelyNs, [&] { return server->stats().connections == 0; }));
   }
-  bool is_free_at_once() {
-    return within(1'500'000'000, [&] { return server->stats().slabs_used == 0; });
+  // The grace is far longer.
+  bool becomes_free() {
+    return within(kSurelyNs, [&] { return server->stats().slabs_used == 0; });
+  }
+  bool stays_taken() {
+    return !within(kForAWhileNs, [&] { return server->stats().slabs_used == 0; });
   }
   RunningServer server;
   wire::Token token{};
@@ -254,40 +275,40 @@ TEST_F(ServerLeaving, AProcessThatSaysSoLeavesItsMemoryAtOnce) {
   say(0, wire::Type::leave);
   EXPECT_EQ(server->stats().slabs_used, 1u) << "it is still there";
   close_all();
-  EXPECT_TRUE(is_free_at_once());
+  EXPECT_TRUE(becomes_free());
 }
 TEST_F(ServerLeaving, TheWordMayComeAfterOtherConnectionsWent) {
   clients[1].reset(), clients[2].reset();
-  EXPECT_TRUE(within(1'000'000'000, [&] { return server->stats().connections == 1; }));
+  EXPECT_TRUE(within(kSurelyNs, [&] { return server->stats().connections == 1; }));
   say(0, wire::Type::leave);
   close_all();
-  EXPECT_TRUE(is_free_at_once());
+  EXPECT_TRUE(becomes_free());
 }
 TEST_F(ServerLeaving, AConnectionSpeaksOnlyForItself) {
   say(1, wire::Type::leave);
   close_all();
-  EXPECT_FALSE(is_free_at_once());
+  EXPECT_TRUE(stays_taken());
 }
 TEST_F(ServerLeaving, ARequestTakesItBack) {
   say(0, wire::Type::leave);
   say(0, wire::Type::ping);
   close_all();
-  EXPECT_FALSE(is_free_at_once());
+  EXPECT_TRUE(stays_taken());
 }
 TEST_F(ServerLeaving, AForkedProcessIsNotSpokenFor) {
   open(3, kSecond);
   say(0, wire::Type::leave);
   close_all();
-  EXPECT_FALSE(is_free_at_once()) << "the second may come back";
+  EXPECT_TRUE(stays_taken()) << "the second may come back";
 }
 TEST_F(ServerLeaving, TheLastOfSeveralProcessesFreesTheMemory) {
   open(3, kSecond);
   say(0, wire::Type::leave);
   for (std::size_t place : {0, 1, 2}) clients[place].reset();
-  EXPECT_FALSE(is_free_at_once());
+  EXPECT_TRUE(stays_taken());
   say(3, wire::Type::leave);
   close_all();
-  EXPECT_TRUE(is_free_at_once());
+  EXPECT_TRUE(becomes_free());
 }
 
 TEST(ServerMemory, AnAnswerThatGotLostIsRepeatedNotRedone) {
@@ -379,13 +400,13 @@ TEST(ServerLimits, ClientsAndConnectionsOfAClient) {
   EXPECT_NE(std::string(second.error().what()).find("limit of clients or connections"), std::string::npos);
   EXPECT_NE(complaint(server->port(), "").find("limit of clients or connections"), std::string::npos);
   client.channel.reset();
-  EXPECT_TRUE(within(5'000'000'000, [&] { return client.device->open_channel().has_value(); }));
+  EXPECT_TRUE(within(kSurelyNs, [&] { return client.device->open_channel().has_value(); }));
 }
 
 TEST(ServerLimits, TheSilentAreDroppedAndCannotKeepOthersOut) {
   ServerOptions options = small_server();
   options.handshakes_max = 4;
-  options.handshake_ns = 300'000'000;
+  options.handshake_ns = 2'000'000'000;
   RunningServer server(options);
   std::vector<std::unique_ptr<RawClient>> silent;
   for (int i = 0; i < 12; ++i) silent.push_back(std::make_unique<RawClient>(server->port(), false));
@@ -468,13 +489,18 @@ TEST(ServerLife, AnIdleServerUsesNoProcessor) {
   Client client(server->port());
   auto pages = pages_of_slab(client.slab(), 0, 64);
   ASSERT_EQ(write_pages(*client.channel, pages, 0), 0);
-  ::usleep(20'000);
-  timespec before{}, after{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-  ::usleep(500'000);
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-  auto used_us = (after.tv_sec - before.tv_sec) * 1'000'000 + (after.tv_nsec - before.tv_nsec) / 1000;
-  EXPECT_LT(used_us, 5000) << "of half a second";
+  auto used_us = [] {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * 1'000'000 + used.tv_nsec / 1000;
+  };
+  long least_us = 1'000'000;  // on a busy machine it is still at work in the first rounds
+  for (int round = 0; round < 20 && least_us >= 5000; ++round) {
+    long before_us = used_us();
+    ::usleep(500'000);
+    least_us = std::min(least_us, used_us() - before_us);
+  }
+  EXPECT_LT(least_us, 5000) << "of half a second";
 }
 
 }  // namespace

@@ -116,14 +116,15 @@ class TemporaryFile {
   std::string path_;
 };
 
-inline far::DeviceSettings settings_with(const std::string& key_file, std::uint64_t timeout_ns = 5'000'000'000) {
+inline far::DeviceSettings settings_with(const std::string& key_file, std::uint64_t timeout_ns = 60'000'000'000) {
   far::DeviceSettings settings;
   settings.key_file = key_file;
   settings.timeout_ns = timeout_ns;
   return settings;
 }
 
-inline std::unique_ptr<far::Device> connect_to(std::uint16_t port, const far::DeviceSettings& settings = {}) {
+inline std::unique_ptr<far::Device> connect_to(std::uint16_t port,
+                                               const far::DeviceSettings& settings = settings_with("")) {
   auto device = far::open_tcp_device("127.0.0.1", port, settings);
   EXPECT_TRUE(device) << device.error().what();
   return device ? std::move(*device) : nullptr;

@@ -28,7 +28,7 @@ class CommandTest(unittest.TestCase):
         os.chmod(self.path(name), mode)
         return self.path(name)
 
-    def call(self, *arguments, timeout=20, **variables):
+    def call(self, *arguments, timeout=100, **variables):
         environment = dict(self.environment, **variables)
         return subprocess.run([HINTERLAND, *arguments], env=environment, cwd=self.directory, timeout=timeout,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")

@@ -105,7 +105,7 @@ class Serve(CommandTest):
         first = server.stdout.readline()
         self.assertIn("have the key", first)
         server.terminate()
-        output, errors = server.communicate(timeout=10)
+        output, errors = server.communicate(timeout=100)
         self.assertNotIn(secret, first + output + errors)
         self.assertIn("ended; served", errors)
 

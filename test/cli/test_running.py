@@ -24,7 +24,7 @@ class Run(CommandTest):
         self.need_library()
 
     def run_program(self, *program, options=(), **variables):
-        return self.call("run", "--local", "8M", "--far", "mem:", *options, "--", *program, timeout=60, **variables)
+        return self.call("run", "--local", "8M", "--far", "mem:", *options, "--", *program, timeout=100, **variables)
 
     def start(self, *arguments):
         child = subprocess.Popen([HINTERLAND, "run", "--local", "8M", *arguments], env=self.environment,
@@ -103,11 +103,11 @@ class Run(CommandTest):
         self.assertEqual(child.stdout.readline(), "ready\n")
         child.send_signal(signal.SIGUSR1)
         self.assertEqual(child.stdout.readline(), "got\n")
-        self.assertEqual(child.wait(10), 5)
+        self.assertEqual(child.wait(100), 5)
 
     def test_stat_and_tune_of_a_running_program(self):
         for options in [[], ["-v"]]:
-            child = self.start(*options, "--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(30)")
+            child = self.start(*options, "--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(110)")
             self.assertEqual(child.stdout.readline(), "ready\n")
             programs = json.loads(self.call("stat", "--json").stdout)["programs"]
             self.assertEqual([program["gauges"]["budget_bytes"] for program in programs], [8 << 20])
@@ -120,10 +120,10 @@ class Run(CommandTest):
             after = json.loads(self.call("stat", pid, "--json").stdout)["programs"][0]
             self.assertEqual(after["gauges"]["budget_bytes"], 16 << 20)
             child.terminate()
-            self.assertEqual(child.wait(10), -signal.SIGTERM)
+            self.assertEqual(child.wait(100), -signal.SIGTERM)
 
     def test_tune_of_a_stopped_program_says_so(self):
-        child = self.start("--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(30)")
+        child = self.start("--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(110)")
         child.stdout.readline()
         os.kill(child.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, child.pid, signal.SIGCONT)

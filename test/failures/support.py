@@ -101,7 +101,7 @@ class Puppet:
         for file in (self.process.stdin, self.process.stdout, self._errors):
             file.close()
 
-    def answer(self, seconds=30):
+    def answer(self, seconds=100):
         """The next line; None when the puppet ended instead."""
         end = time.monotonic() + seconds
         while b"\n" not in self._text:
@@ -118,7 +118,7 @@ class Puppet:
     def tell(self, command):
         self.process.stdin.write(command.encode() + b"\n")
 
-    def do(self, command, seconds=30):
+    def do(self, command, seconds=100):
         self.tell(command)
         return self.answer(seconds)
 
@@ -129,7 +129,7 @@ class Puppet:
     def messages(self):
         return [line for line in self.errors().splitlines() if line.startswith("hinterland: ")]
 
-    def finish(self, seconds=10):
+    def finish(self, seconds=100):
         """No more commands: the exit status, negative for a death by signal."""
         self.process.stdin.close()
         return self.process.wait(seconds)
@@ -327,7 +327,7 @@ class FailureTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def call(self, *words, timeout=60):
+    def call(self, *words, timeout=200):
         return subprocess.run([HINTERLAND, *words], env=self.environment, capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=timeout, check=False)
 
@@ -338,7 +338,7 @@ class FailureTest(unittest.TestCase):
         program = json.loads(done.stdout)["programs"][0]
         return {**program["counters"], **program["gauges"]}
 
-    def wait_until(self, what, condition, seconds=5.0):
+    def wait_until(self, what, condition, seconds=60.0):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:

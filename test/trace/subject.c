@@ -12,6 +12,7 @@
  *
  * The lines that touch far memory are marked: the test finds their numbers by the marks. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -102,6 +103,29 @@ static void fill(struct work* work) {
   for (size_t i = 0; i < work->pages; ++i) memset(work->memory + i * PAGE, (int)(i % 251) + 1, PAGE); /* MARK fill */
 }
 
+/* Whether a thread of the process has this name. */
+static int has_thread(const char* wanted) {
+  DIR* threads = opendir("/proc/self/task");
+  int found = 0;
+  for (struct dirent* thread; threads != NULL && !found && (thread = readdir(threads)) != NULL;) {
+    char path[300], name[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", thread->d_name);
+    FILE* file = fopen(path, "r");
+    if (file == NULL) continue;
+    found = fgets(name, sizeof name, file) != NULL && strncmp(name, wanted, strlen(wanted)) == 0;
+    fclose(file);
+  }
+  if (threads != NULL) closedir(threads);
+  return found;
+}
+
+/* On a busy machine all this may be over before paging begins, and a trace needs its faults. */
+static void await_paging(const struct work* work) {
+  const char *preloaded = getenv("LD_PRELOAD"), *local = getenv("HINTERLAND_LOCAL");
+  if (preloaded == NULL || local == NULL || work->pages * PAGE <= strtoull(local, NULL, 10)) return;
+  for (int looks = 0; looks < 50000 && !has_thread("hl-reclaim"); ++looks) usleep(1000);
+}
+
 int main(int count, char** arguments) {
   int forks = count > 1 && strcmp(arguments[1], "fork") == 0, dies = count > 1 && strcmp(arguments[1], "die") == 0;
   int calls = count > 1 && strcmp(arguments[1], "calls") == 0, shift = forks || dies || calls;
@@ -111,6 +135,7 @@ int main(int count, char** arguments) {
   int threads = count > 3 + shift ? atoi(arguments[3 + shift]) : 1;
   signal(SIGUSR1, enough);
   fill(&work);
+  await_paging(&work);
   pid_t child = forks ? fork() : 1;
   pthread_t other[16], waiter;
   if (calls) pthread_create(&waiter, NULL, wait_in_calls, NULL);

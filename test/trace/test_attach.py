@@ -22,7 +22,7 @@ class Attach(TraceTest):
         self.addCleanup(program.stdout.close)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while time.monotonic() < deadline:
             done = self.call("stat", str(program.pid), "--json")
             if done.returncode == 0 and any(each["managed"] for each in find(json.loads(done.stdout), "managed")):
@@ -53,7 +53,7 @@ class Attach(TraceTest):
         self.addCleanup(tracer.stderr.close)
         self.addCleanup(tracer.wait)
         self.addCleanup(tracer.kill)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while os.path.getsize(self.path(output)) < 20000 if os.path.exists(self.path(output)) else True:
             self.assertLess(time.monotonic(), deadline)
             self.assertIsNone(tracer.poll(), "the tracer ended")
@@ -80,7 +80,7 @@ class Attach(TraceTest):
         program = self.begin_subject()
         tracer = self.attach_in_background(program)
         tracer.send_signal(signal.SIGINT)
-        self.assertEqual(tracer.wait(timeout=20), 0)
+        self.assertEqual(tracer.wait(timeout=100), 0)
         self.assertIn("hinterland report t.trace", tracer.stderr.read())
         self.assertGreater(self.report("t.trace")["faults"], 0)
         self.ends_well(program)
@@ -89,7 +89,7 @@ class Attach(TraceTest):
         program = self.begin_subject()
         tracer = self.attach_in_background(program)
         self.ends_well(program)
-        self.assertEqual(tracer.wait(timeout=20), 0)
+        self.assertEqual(tracer.wait(timeout=100), 0)
         self.assertTrue(self.report("t.trace")["complete"])
         self.assertEqual(self.files_left(), [])
 
@@ -140,7 +140,7 @@ class Attach(TraceTest):
         self.addCleanup(tracer.stdout.close)
         self.addCleanup(tracer.wait)
         self.addCleanup(tracer.kill)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         pid = None
         while pid is None and time.monotonic() < deadline:
             for row in self.call("stat").stdout.splitlines():
@@ -168,11 +168,11 @@ class Attach(TraceTest):
         self.assertEqual(report["sites"][0]["function"], "read_pages")
 
     def test_no_fault(self):
-        sleeper = subprocess.Popen([HINTERLAND, "run", "--local", "64M", "--far", "mem:", "--", "/bin/sleep", "30"],
+        sleeper = subprocess.Popen([HINTERLAND, "run", "--local", "64M", "--far", "mem:", "--", "/bin/sleep", "250"],
                                    env=self.environment, cwd=self.folder)
         self.addCleanup(sleeper.wait)
         self.addCleanup(sleeper.kill)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 100
         while self.call("stat", str(sleeper.pid)).returncode != 0:
             self.assertLess(time.monotonic(), deadline)
         done = self.attach(sleeper, "--seconds", "1")
@@ -185,7 +185,7 @@ class Attach(TraceTest):
         pid = str(program.pid)
         with open(self.path("there.trace"), "w", encoding="utf-8") as file:
             file.write("precious")
-        stranger = subprocess.Popen(["/bin/sleep", "60"])
+        stranger = subprocess.Popen(["/bin/sleep", "250"])
         self.addCleanup(stranger.wait)
         self.addCleanup(stranger.kill)
         for words, status, says in (

@@ -253,6 +253,14 @@ class GoingWrong(TraceTest):
         self.assertIn("before any fault", done.stderr)
         self.assertFalse(os.path.exists(self.path("t.trace")))
 
+    def test_records_removed(self):
+        """By somebody who takes the directory for nobody's: said, and not that there was no fault."""
+        folder = os.path.join(self.path("stats"), "run-*", "rings")
+        done = self.trace("/bin/sh", "-c", f"rm -r {folder}; exec {SUBJECT} {PAGES} 20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("its records are not in", done.stderr)
+        self.assertFalse(os.path.exists(self.path("t.trace")))
+
     def test_program_killed(self):
         done = self.trace(SUBJECT, "die", str(PAGES), "1")
         self.assertEqual(done.returncode, -signal.SIGKILL)
@@ -266,7 +274,7 @@ class GoingWrong(TraceTest):
                  "40"]
         with subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as process:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 100
             while time.monotonic() < deadline:
                 if os.path.exists(self.path("t.trace")) and os.path.getsize(self.path("t.trace")) > 100_000:
                     break

@@ -44,8 +44,11 @@ class Review(TraceTest):
 
     def test_followed(self):
         """Each line with a hint is known, and those that can be judged by what they fetch are named."""
-        self.record()
-        found, review, text = self.review()
+        for _ in range(6):  # on a busy machine more of what is nearly always there may have left
+            self.record()
+            found, review, text = self.review()
+            if found.get("seldom"):
+                break
         self.assertEqual(set(found), {"good", "seldom", "late", "wrong", "small", "ahead", "priority"}, review)
         self.assertTrue(review["followed"])
         self.assertEqual(found["good"], {})

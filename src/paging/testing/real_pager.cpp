@@ -77,8 +77,7 @@ std::string why_no_real_pager() {
   return reason;
 }
 
-void run_with_real_pager(const RealPagerOptions& options, unsigned seconds_max,
-                         const std::function<std::string(Pager&)>& body) {
+void run_with_real_pager(const RealPagerOptions& options, const std::function<std::string(Pager&)>& body) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   if (options.faults_by_signal) GTEST_SKIP() << "sanitizers have handlers of their own, and know no stack for faults";
 #endif
@@ -88,7 +87,7 @@ void run_with_real_pager(const RealPagerOptions& options, unsigned seconds_max,
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(seconds_max);
+    alarm(kHangSeconds);
     std::string wrong = run_body(options, body);
     std::snprintf(message, kMessageMax, "%s", wrong.c_str());
     _exit(wrong.empty() ? 0 : 1);

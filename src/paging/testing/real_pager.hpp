@@ -22,10 +22,13 @@ struct RealPagerOptions {
 // "" or why this kernel, or these privileges, cannot page.
 std::string why_no_real_pager();
 
-// Runs `body` over a fresh pager in a forked process, which is killed after `seconds_max`. The body returns "" or
-// what is wrong, which becomes the test's failure.
-void run_with_real_pager(const RealPagerOptions& options, unsigned seconds_max,
-                         const std::function<std::string(Pager&)>& body);
+// After so many seconds a process of a test hangs, however busy the machine. Less than ctest's limit, so that it is
+// this process that dies, with a core.
+constexpr unsigned kHangSeconds = 240;
+
+// Runs `body` over a fresh pager in a forked process, which is killed when it hangs. The body returns "" or what is
+// wrong, which becomes the test's failure.
+void run_with_real_pager(const RealPagerOptions& options, const std::function<std::string(Pager&)>& body);
 
 // Whether the runtime has as much of the budget free as it wants to keep in hand.
 bool has_room_in_hand(Pager& pager);
