@@ -210,7 +210,7 @@ TEST_P(RealMapHelperTest, StreamsReadWhatWasWritten) {
     options.far_url = GetParam();
     options.budget_bytes = 16 * kMiB;
     options.parts.second_mapper = there;
-    run_with_real_pager(options, 60, [there](Pager& pager) -> std::string {
+    run_with_real_pager(options, [there](Pager& pager) -> std::string {
       for (int round = 0; round == 0 || (there && !has_thread("hl-map") && round < 10); ++round)
         if (std::string wrong = two_streams(pager); !wrong.empty()) return wrong;
       return has_thread("hl-map") == there ? ""
@@ -261,7 +261,7 @@ TEST_P(RealMapHelperTest, AForkWaitsForWhatIsLent) {
   RealPagerOptions options;
   options.far_url = GetParam();
   options.budget_bytes = 16 * kMiB;
-  run_with_real_pager(options, 60, forks_under_a_stream);
+  run_with_real_pager(options, forks_under_a_stream);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RealMapHelperTest, ::testing::Values("mem:", "sim:latency=20us,inner=mem:"),

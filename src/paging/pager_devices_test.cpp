@@ -134,7 +134,7 @@ class PagerDevices : public ::testing::TestWithParam<Pair> {
 
 // The device comes while four threads are at work on the program's memory, and pages go to both from then on.
 TEST_P(PagerDevices, ARegionBesideTheProgramsMemory) {
-  run_with_real_pager(options(), 60, [this](Pager& pager) -> std::string {
+  run_with_real_pager(options(), [this](Pager& pager) -> std::string {
     std::vector<Area> areas;
     areas.reserve(2);
     areas.push_back(Area::of_program(pager));
@@ -157,7 +157,7 @@ TEST_P(PagerDevices, AForkedChildHasBoth) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer cannot start threads in the child of a process with several threads";
 #endif
-  run_with_real_pager(options(), 60, [this](Pager& pager) -> std::string {
+  run_with_real_pager(options(), [this](Pager& pager) -> std::string {
     std::vector<Area> areas = {Area::of_program(pager), Area::of_region(pager, GetParam().region)};
     if (areas[1].base() == 0) return "no region";
     for (int generation = 1; generation <= 3; ++generation) {
@@ -221,7 +221,7 @@ std::string use_after_loss(Area& program, const Area& region, std::uint64_t seed
 
 TEST(PagerDevicesLost, OnlyItsPagesAre) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-  run_with_real_pager({}, 60, [](Pager& pager) -> std::string {
+  run_with_real_pager({}, [](Pager& pager) -> std::string {
     Area program = Area::of_program(pager);
     Area region = Area::of_region(pager, "sim:latency=5us,lose_after=6000,inner=mem:");
     if (region.base() == 0) return "no region";
@@ -237,7 +237,7 @@ TEST(PagerDevicesLost, OnlyItsPagesAre) {
 // Four times the budget in the program's memory pages on, beside a region that nobody takes any more of.
 TEST(PagerDevicesFull, OnlyItsPagesStay) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-  run_with_real_pager({.far_url = "zmem:", .budget_bytes = 8 * kMiB}, 60, [](Pager& pager) -> std::string {
+  run_with_real_pager({.far_url = "zmem:", .budget_bytes = 8 * kMiB}, [](Pager& pager) -> std::string {
     Area program = Area::of_program(pager), more = Area::of_program(pager);
     Area region = Area::of_region(pager, "mem:?size=16M");
     Area another = Area::of_region(pager, "mem:?size=16M");
