@@ -135,6 +135,9 @@ bool is_served(const siginfo_t* info, ucontext_t* context) {
   Pager* pager = Pager::current();
   auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   if (info->si_code != BUS_ADRERR || pager == nullptr || !pager->contains(address)) return false;
+  // A copy of the process that we did not make has no window; what it mapped there since is its own. The descriptor
+  // is its parent's: a page brought in with it would come to lie there, without its word knowing.
+  if (pager->is_copy()) return false;
   constexpr std::uint64_t kPresent = 1, kWrite = 2;  // of the processor's error code
   auto error = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_ERR]);
   Fault fault{address, (error & kWrite) != 0, (error & kPresent) != 0, FaultOutcome::served};

@@ -312,6 +312,36 @@ TEST(BusSignalTest, WithoutAHandlerTheProgramEndsByIt) {
   });
 }
 
+bool is_resident(std::uintptr_t address) {
+  unsigned char there = 0;
+  return mincore(reinterpret_cast<void*>(address), kPageSize, &there) == 0 && (there & 1) != 0;
+}
+
+// I1: a copy of the process that libc did not make has the parent's descriptor, and must bring nothing in with it:
+// not where it mapped a file of its own in the place of a page that is far in the parent.
+TEST(BusSignalTest, ACopysFaultsDoNotReachItsParent) {
+  by_signal([](Pager& pager) -> std::string {
+    std::uintptr_t address = filled(pager), end = address + kBytes;
+    while (address < end && is_resident(address)) address += kPageSize;
+    if (address == end) return "no page is far";
+    int file = memfd_create("hinterland-test", MFD_CLOEXEC);
+    pid_t child = 0;
+    if (child = static_cast<pid_t>(syscall(SYS_fork)); child == 0) {
+      struct sigaction by_default{};
+      by_default.sa_handler = SIG_DFL;
+      bus_signal::change_action(&by_default, nullptr);
+      void* place = reinterpret_cast<void*>(address);
+      if (mmap(place, kPageSize, kReadWrite, MAP_SHARED | MAP_FIXED, file, 0) != place) _exit(1);
+      words_of(address)[0] = 1;  // beyond the end of the file
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS) return "it did not end by SIGBUS";
+    return is_resident(address) ? "the parent has a page that it did not ask for" : "";
+  });
+}
+
 // 1: the word is right; 0: it is wrong; 2: a signal came instead.
 __attribute__((noinline)) int look_at(std::uintptr_t address, std::size_t i) {
   if (sigsetjmp(g_back, 1) != 0) return 2;
