@@ -108,7 +108,7 @@ TEST_F(DevicesTest, AreFoundByTheUrlAsWritten) {
 TEST_F(DevicesTest, ThereAreOnlySoMany) {
   open("mem:");
   for (std::uint32_t i = 1; i < kDevicesMax; ++i) EXPECT_EQ(add("zmem:"), i);
-  std::vector<FarPage> pages = take_mixed(2 * kDevicesMax);
+  std::vector<FarPage> pages = take_mixed(std::size_t{2} * kDevicesMax);
   EXPECT_EQ(write_pages(*channels, pages, 1), 0);
   auto one_more = devices->add(std::move(*open_device("mem:", {})), "mem:");
   ASSERT_FALSE(one_more);
@@ -195,6 +195,7 @@ TEST_F(DevicesTest, OneIsLostAndTheOthersGoOn) {
   EXPECT_FALSE(devices->all_lost());
   std::vector<PageBuffer> buffers(both.size());
   std::vector<Request> requests;
+  requests.reserve(both.size());
   for (std::size_t i = 0; i < both.size(); ++i) requests.push_back({Operation::read, both[i], &buffers[i], 0});
   std::vector<int> errors = run_to_end(*channels, requests);
   for (std::size_t i = 0; i < both.size(); ++i) {

@@ -74,8 +74,12 @@ TEST_P(PageMachineTest, RandomProgramKeepsTheInvariants) {
   std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
   PageMachine machine(GetParam().options, seed);
   machine.map(0, 300, PROT_READ | PROT_WRITE);
-  // Goes on, where the device fails, until a page was lost and seen: rarely that takes longer.
-  auto seen_enough = [&] { return !GetParam().options.device_failures || machine.lost_pages_seen() > 0; };
+  // Goes on, where the device fails, until a page was lost and seen, and until enough came from far: rarely that
+  // takes longer. (A full device is left alone for 50 ms, which is thousands of steps where nothing else is at work.)
+  auto seen_enough = [&] {
+    return !GetParam().options.device_failures ||
+           (machine.lost_pages_seen() > 0 && machine.far_fetches() > kStepsEach / 70u);
+  };
   for (int step = 0; step < kStepsEach || (!seen_enough() && step < 20 * kStepsEach); ++step) {
     machine.random_step();
     std::string wrong = machine.check_invariants(step % 64 == 63 ? 0 : 4);

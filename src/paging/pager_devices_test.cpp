@@ -98,6 +98,7 @@ class Area {
 std::string work(std::vector<Area>& areas, std::uint64_t for_ns, std::uint64_t seed) {
   std::array<std::string, 4> wrong;
   std::vector<std::thread> threads;
+  threads.reserve(wrong.size());
   std::uint64_t end = now_ns() + for_ns;
   for (std::uint32_t number = 0; number < wrong.size(); ++number)
     threads.emplace_back([&, number] {
