@@ -83,7 +83,7 @@ TEST_F(PolicyHostTest, AForkedChildFindsWhatWasGathered) {
     pid_t child = fork();
     if (child == 0) {
       host_.after_fork_in_child();
-      alarm(20);  // a lock that nobody lets go of
+      alarm(120);  // a lock that nobody lets go of
       std::uint32_t first_five = 0;
       for (hl_page page : victims(2048)) first_five += page < 5;
       _exit(first_five == 5 ? 0 : 1);
