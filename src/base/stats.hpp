@@ -151,8 +151,8 @@ struct InsideView {
   // Of t_inside_runtime (base/inside.hpp), from a thread's pointer (FS): a thread that is stopped while it is not 0
   // may hold what the runtime needs to serve faults.
   std::atomic<std::int64_t> inside_offset;
-  // Threads of ours: they serve faults, and must not be stopped. At most nine exist: four handlers, who writes back,
-  // two that reclaim, who gathers hints, the housekeeper.
+  // Threads of ours: they serve faults, and must not be stopped. At most ten exist: four handlers, who writes back,
+  // who helps to map, two that reclaim, who gathers hints, the housekeeper.
   std::array<std::atomic<std::int32_t>, 16> runtime_threads;
 };
 

@@ -197,11 +197,11 @@ TEST_F(StatsTest, ChildThatCannotOpenOneDoesNotCountIntoItsParents) {
 }
 
 // `hinterland core` would stop a thread that found no place, and wait for ever for what that thread serves.
-TEST_F(StatsTest, EachOfNineRuntimeThreadsIsNamed) {
+TEST_F(StatsTest, EachOfTenRuntimeThreadsIsNamed) {
   EXPECT_EQ(in_child([] {
               if (open_stat_page("p") != 0) return false;
               std::set<std::int32_t> noted, named;
-              for (int i = 0; i < 9; ++i) {
+              for (int i = 0; i < 10; ++i) {
                 std::thread([&] {
                   note_runtime_thread();
                   noted.insert(gettid());
