@@ -58,6 +58,18 @@ std::unexpected<Error> usage(const Command& command, const std::string& what) {
   return std::unexpected(error.remedy("see 'hinterland %s --help'", command.name));
 }
 
+// "--report --json" is a forgotten value, not a file named --json; "--report=--json" would be one.
+Status no_value_is_an_option(const Command& command, const Arguments& options) {
+  for (std::size_t i = 0; i + 1 < options.size(); ++i) {
+    const Option* row = option_of_flag(command, options[i]);
+    if (row == nullptr || !takes_value(*row)) continue;
+    const std::string& value = options[++i];
+    if (value.starts_with("--") || option_of_flag(command, value) != nullptr)
+      return usage(command, options[i - 1] + " needs a value, and '" + value + "' is none");
+  }
+  return {};
+}
+
 // A variable that nobody reads is most likely a slip of the pen.
 void warn_of_unknown_variables() {
   static constexpr std::string_view kPrefix = "HINTERLAND_";
@@ -130,6 +142,7 @@ Status CommandLine::Flags::parse(const Command& command, const Arguments& option
 }
 
 Status CommandLine::read_flags(const Command& command, const Arguments& options) {
+  if (Status values = no_value_is_an_option(command, options); !values) return values;
   Flags given(command);
   if (Status parsed = given.parse(command, options); !parsed) return parsed;
   wants_help_ = given.wants_help;
