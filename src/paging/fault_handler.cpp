@@ -296,9 +296,13 @@ int FaultHandler::make_room_at_leisure() {
 
 // Nothing: what was taken last time is being written back, and that is soon enough.
 std::optional<std::size_t> FaultHandler::take_here() {
-  if (core_.budget.falls_behind() || !settler_.ready()) return direct_.reclaim(kPagesTakenHere);
+  if (core_.budget.falls_behind() || !settler_.ready() || !placement_.may_wake_helper())
+    return direct_.reclaim(kPagesTakenHere);
   std::optional<std::size_t> taken = direct_.take(kPagesTakenHere);
-  if (taken && *taken != 0) settler_.call(place_.handler, direct_);
+  if (taken && *taken != 0) {
+    settler_.call(place_.handler, direct_);
+    placement_.woke_helper();
+  }
   return taken;
 }
 

@@ -39,7 +39,9 @@ void HandlerPlacement::on_fault(std::uint32_t faulting_thread_id) {
   else if (handler_ == 0 && !tolerated)
     attendance_.attend(0, faulting_thread_id);
   if (tolerated || (!same && handler_ != 0)) return;
-  int target = follow_.on_fault(threads_.cpu_of(faulting_thread_id), sched_getcpu());
+  int cpu = threads_.cpu_of(faulting_thread_id), own = sched_getcpu();
+  attraction_.on_fault(cpu >= 0 && cpu != own);
+  int target = follow_.on_fault(cpu, own, makes_way() ? FollowCpu::kFaultsOfOne : FollowCpu::kFaults);
   if (target >= 0) move_to(target);
   if (handler_ != 0 || lone == makes_way()) return;
   if (!lone)

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "paging/attendance.hpp"
+#include "paging/attraction.hpp"
 #include "paging/companions.hpp"
 #include "paging/program_threads.hpp"
 
@@ -27,8 +28,12 @@ namespace hinterland {
 // Decides when the handler should move to another CPU: when nearly all recent faults came from there.
 class FollowCpu {
  public:
-  // A fault came from `cpu` while the handler runs on `own`. Returns the CPU to move to, or -1.
-  int on_fault(int cpu, int own) {
+  // Moving costs about as much as one fault served from afar (60 us). Faults of several threads come from several
+  // CPUs in turn; those of one thread come from where it is.
+  static constexpr int kFaults = 6, kFaultsOfOne = 2;
+
+  // A fault came from `cpu` while the handler runs on `own`. Returns the CPU to move to, after so many, or -1.
+  int on_fault(int cpu, int own, int faults) {
     if (cpu < 0 || cpu == own) {
       away_ = away_ > 0 ? away_ - 1 : 0;
       return -1;
@@ -38,13 +43,12 @@ class FollowCpu {
       away_ = 1;
       return -1;
     }
-    if (++away_ < kFaults) return -1;
+    if (++away_ < faults) return -1;
     away_ = 0;
     return candidate_;
   }
 
  private:
-  static constexpr int kFaults = 6;  // moving costs about as much as one fault served from afar (60 us)
   int candidate_ = -1;
   int away_ = 0;
 };
@@ -131,6 +135,9 @@ class HandlerPlacement {
   void go_back() { stop_making_way(); }
   // It looked for faults, and there were none: it does not starve.
   void looked() { advance(2); }
+  // May it wake a helper, or would that draw the thread away? And: it did.
+  bool may_wake_helper() { return attraction_.may_wake(); }
+  void woke_helper() { attraction_.woke(); }
 
   // --- the watchdog's thread
   // Takes the making way back when the handler starves, or has had nothing to do. Returns in how many ns it must be
@@ -160,6 +167,7 @@ class HandlerPlacement {
   std::atomic<std::uint32_t> thread_id_{0};
   std::uint32_t strangers_ = 0;  // faults of others since the last one that called a handler
   FollowCpu follow_;
+  Attraction attraction_;
   LoneFaulter lone_;
   pid_t handler_id_ = 0;                    // written before makes_way_ becomes true
   std::atomic<int> cpu_{-1};                // where it makes way. Relaxed: only steers

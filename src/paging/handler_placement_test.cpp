@@ -24,15 +24,24 @@ void wait_until_it_sleeps(pid_t thread_id) {
 
 TEST(FollowCpuTest, MovesOnlyWhenNearlyAllFaultsComeFromThere) {
   FollowCpu follow;
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(0, 0), -1);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(i % 2, 0), -1);  // half here, half there
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(-1, 0), -1);     // not known
+  constexpr int kFaults = FollowCpu::kFaults;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(0, 0, kFaults), -1);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(i % 2, 0, kFaults), -1);  // half here, half there
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(follow.on_fault(-1, 0, kFaults), -1);     // not known
   int moved = -1, faults = 0;
-  while (moved == -1 && faults < 20) moved = follow.on_fault(2, 0), ++faults;
+  while (moved == -1 && faults < 20) moved = follow.on_fault(2, 0, kFaults), ++faults;
   EXPECT_EQ(moved, 2);
   EXPECT_LE(faults, 8);
-  EXPECT_EQ(follow.on_fault(2, 2), -1);
-  EXPECT_EQ(follow.on_fault(1, 2), -1);
+  EXPECT_EQ(follow.on_fault(2, 2, kFaults), -1);
+  EXPECT_EQ(follow.on_fault(1, 2, kFaults), -1);
+}
+
+TEST(FollowCpuTest, AfterOneThreadItGoesAtItsSecondFault) {
+  FollowCpu follow;
+  EXPECT_EQ(follow.on_fault(2, 0, FollowCpu::kFaultsOfOne), -1);
+  EXPECT_EQ(follow.on_fault(2, 0, FollowCpu::kFaultsOfOne), 2);
+  EXPECT_EQ(follow.on_fault(1, 2, FollowCpu::kFaultsOfOne), -1);
+  EXPECT_EQ(follow.on_fault(3, 2, FollowCpu::kFaultsOfOne), -1) << "another one than before";
 }
 
 TEST(LoneFaulterTest, AStreakOfOneThread) {
