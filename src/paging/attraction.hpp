@@ -14,7 +14,7 @@ namespace hinterland {
 
 class Attraction {
  public:
-  static constexpr unsigned kFaultsAfter = 8;    // a thread that moves in so many faults did so for the helper
+  static constexpr unsigned kFaultsAfter = 8;  // a thread that moves in so many faults did so for the helper
   static constexpr unsigned kTryAgainAfter = 64;
 
   // Does it pay to wake a helper now?

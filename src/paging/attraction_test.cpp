@@ -5,7 +5,8 @@
 namespace hinterland {
 namespace {
 
-// One wake-up, if it is allowed, and faults after it, of which the one numbered `away` comes from another CPU (none: -1).
+// One wake-up, if it is allowed, and faults after it, of which the one numbered `away` comes from another CPU (none:
+// -1).
 bool wake(Attraction& attraction, int away) {
   bool woke = attraction.may_wake();
   if (woke) attraction.woke();

@@ -11,8 +11,9 @@
 namespace hinterland {
 namespace {
 
-constexpr std::uint64_t kTickNs =
-    5'000'000;                        // a starving handler waits for at most two of these; each tick wakes a CPU
+// A starving handler waits for at most two of these, and a thread that faults with it. Where there is only one, which
+// computes then, nobody does but what reads its memory from outside; and each tick wakes a CPU, which attracts it.
+constexpr std::uint64_t kTickNs = 5'000'000, kTickOfOneThreadNs = 20'000'000;
 constexpr unsigned kQuietTicks = 50;  // then nothing is gained that is worth the ticks
 
 pid_t own_thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
@@ -98,17 +99,18 @@ std::uint64_t HandlerPlacement::watch() {
   if (!makes_way_.load(std::memory_order_acquire)) return kNotWatched;
   if (!std::exchange(watched_before_, true)) companions_.join();
   std::uint64_t now = now_ns();
-  if (now - looked_at_ns_ < kTickNs) return kTickNs - (now - looked_at_ns_);  // too soon to tell
+  std::uint64_t tick_ns = threads_.several() ? kTickNs : kTickOfOneThreadNs;
+  if (now - looked_at_ns_ < tick_ns) return tick_ns - (now - looked_at_ns_);  // too soon to tell
   looked_at_ns_ = now;
   std::uint32_t progress = progress_.load(std::memory_order_relaxed);
   bool stands_still = progress == progress_seen_;
   progress_seen_ = progress;
   if (!stands_still) {
     quiet_ticks_ = 0;
-    return kTickNs;
+    return tick_ns;
   }
   bool starves = is_runnable(handler_id_);
-  if (!starves && ++quiet_ticks_ < kQuietTicks) return kTickNs;
+  if (!starves && ++quiet_ticks_ < kQuietTicks) return tick_ns;
   quiet_ticks_ = 0;
   stop_making_way();
   // In the middle of a fault it may only have its own book-keeping left, and the program, awake again, computes for

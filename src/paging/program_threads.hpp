@@ -21,6 +21,7 @@ class ProgramThreads {
       if (!slot.thread_id.compare_exchange_strong(free, kTaken, std::memory_order_acquire)) continue;
       slot.cpu = cpu;
       slot.thread_id.store(thread_id, std::memory_order_release);  // pairs with cpu_of(): `cpu` is there
+      count_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
   }
@@ -29,6 +30,7 @@ class ProgramThreads {
       Slot& slot = slots_[(thread_id + probe) % kSlots];
       if (slot.thread_id.load(std::memory_order_relaxed) != thread_id) continue;
       slot.thread_id.store(0, std::memory_order_release);  // pairs with add()
+      count_.fetch_sub(1, std::memory_order_relaxed);
       return;
     }
   }
@@ -44,7 +46,10 @@ class ProgramThreads {
   }
   void clear() {
     for (Slot& slot : slots_) slot.thread_id.store(0, std::memory_order_relaxed);
+    count_.store(0, std::memory_order_relaxed);
   }
+  // Are there several, as far as is known? Only to steer by.
+  bool several() const { return count_.load(std::memory_order_relaxed) > 1; }
 
  private:
   static constexpr std::uint32_t kProbes = 16;
@@ -54,6 +59,7 @@ class ProgramThreads {
     const volatile std::uint32_t* cpu = nullptr;
   };
   std::array<Slot, kSlots> slots_;
+  std::atomic<std::uint32_t> count_{0};
 };
 
 }  // namespace hinterland

@@ -26,6 +26,21 @@ TEST(ProgramThreadsTest, KnowsWhereAThreadRan) {
   EXPECT_EQ(threads->cpu_of(78), -1);
 }
 
+TEST(ProgramThreadsTest, KnowsWhetherThereAreSeveral) {
+  auto threads = std::make_unique<ProgramThreads>();
+  threads->add(1, nullptr);
+  threads->remove(7);  // never came
+  EXPECT_FALSE(threads->several());
+  threads->add(2, nullptr);
+  EXPECT_TRUE(threads->several());
+  threads->remove(1);
+  EXPECT_FALSE(threads->several());
+  threads->add(3, nullptr);
+  threads->clear();
+  threads->add(4, nullptr);
+  EXPECT_FALSE(threads->several());
+}
+
 TEST(ProgramThreadsTest, CollidingIdsFindEachAPlaceUntilThereIsNone) {
   auto threads = std::make_unique<ProgramThreads>();
   std::array<volatile std::uint32_t, 20> cpus{};
