@@ -156,7 +156,7 @@ class SimChannel final : public Channel {
       ++count;
       if (synchronous_) gather();
     }
-    if (count != 0 && descriptor_used_) arm();
+    if (count != 0) arm_if_sooner();
     return count;
   }
 
@@ -178,7 +178,7 @@ class SimChannel final : public Channel {
       free_.push_back(busy_[at]);
       busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(at));
     }
-    if (descriptor_used_) arm();
+    arm_if_sooner();
     return static_cast<int>(count);
   }
 
@@ -237,13 +237,22 @@ class SimChannel final : public Channel {
     return next;
   }
 
-  // Sets the timer to the next arrival that only waits for its time. One whose time has come and that waits for the
-  // inner device is announced by the inner device's descriptor.
-  void arm() const {
+  // The next arrival that only waits for its time; UINT64_MAX when there is none. One whose time has come and that
+  // waits for the inner device is announced by the inner device's descriptor.
+  std::uint64_t next_timed_ns() const {
     std::uint64_t next = UINT64_MAX;
     bool lost = device_.lost() != 0;
     for (std::uint32_t index : busy_)
       if (const Slot& slot = slots_[index]; !slot.pending) next = std::min(next, lost ? 1 : slot.due_ns);
+    return next;
+  }
+  // Another thread may sleep on the descriptor. A timer that fires too soon, or has fired, wakes it in vain at worst,
+  // and it asks again; to set it at each arrival may cost an interrupt of another CPU each time.
+  void arm_if_sooner() const {
+    if (descriptor_used_ && next_timed_ns() < armed_ns_) arm();
+  }
+  void arm() const {
+    std::uint64_t next = armed_ns_ = next_timed_ns();
     itimerspec when{};
     if (next != UINT64_MAX) {
       when.it_value.tv_sec = static_cast<time_t>(next / 1'000'000'000u);
@@ -258,8 +267,9 @@ class SimChannel final : public Channel {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_, busy_;  // indexes of slots; busy_ in the order of submission
   int timer_ = -1, epoll_ = -1;
-  mutable int watched_ = -1;              // the inner descriptor that epoll_ watches
-  mutable bool descriptor_used_ = false;  // somebody sleeps on the descriptor, so the timer must be kept right
+  mutable int watched_ = -1;                     // the inner descriptor that epoll_ watches
+  mutable bool descriptor_used_ = false;         // somebody sleeps on the descriptor now and then
+  mutable std::uint64_t armed_ns_ = UINT64_MAX;  // the timer fires then, or has fired
 };
 
 Result<std::unique_ptr<Channel>> SimDevice::open_channel() {

@@ -109,7 +109,9 @@ std::uint32_t ReplayPager::adjacent(std::uint64_t first, std::uint32_t count) {
 }
 
 void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t end, bool writable) {
-  hl_arrival why = wanted.asked < end && first < wanted.asked_end ? wanted.why : HL_ARRIVAL_READ_AHEAD;
+  // What a hint brought, the policy judges by the hints that find it there, and no trace has those. The next best is
+  // how soon it came back, as of what a fault brings.
+  hl_arrival why = wanted.asked < end && first < wanted.asked_end ? HL_ARRIVAL_FAULT : HL_ARRIVAL_READ_AHEAD;
   for (std::uint64_t address = first; address < end; ++address) {
     hl_page number = number_of(address);
     ReplayPage& page = pages_[number];
