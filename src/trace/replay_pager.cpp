@@ -110,8 +110,9 @@ std::uint32_t ReplayPager::adjacent(std::uint64_t first, std::uint32_t count) {
 
 void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t end, bool writable) {
   // What a hint brought, the policy judges by the hints that find it there, and no trace has those. The next best is
-  // how soon it came back, as of what a fault brings.
-  hl_arrival why = wanted.asked < end && first < wanted.asked_end ? HL_ARRIVAL_FAULT : HL_ARRIVAL_READ_AHEAD;
+  // how soon it came back, as of what a fault brings; but for a page that is to leave first.
+  hl_arrival asked = wanted.priority == 0 ? HL_ARRIVAL_FAULT : wanted.why;
+  hl_arrival why = wanted.asked < end && first < wanted.asked_end ? asked : HL_ARRIVAL_READ_AHEAD;
   for (std::uint64_t address = first; address < end; ++address) {
     hl_page number = number_of(address);
     ReplayPage& page = pages_[number];
