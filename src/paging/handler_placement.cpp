@@ -11,8 +11,9 @@
 namespace hinterland {
 namespace {
 
-// A starving handler waits for at most two of these, and a thread that faults with it. Where there is only one, which
-// computes then, nobody does but what reads its memory from outside; and each tick wakes a CPU, which attracts it.
+// A starving handler waits for at most two of these, and with it a thread that faults; each tick wakes a CPU, which
+// may attract the program's thread. While the only thread of a program computes, nobody waits but who reads its
+// memory from outside.
 constexpr std::uint64_t kTickNs = 5'000'000, kTickOfOneThreadNs = 20'000'000;
 constexpr unsigned kQuietTicks = 50;  // then nothing is gained that is worth the ticks
 

@@ -205,6 +205,18 @@ TEST_F(HandlerPlacementTest, ItIsAsItShouldBeWhenTheThreadComputesForLong) {
   });
 }
 
+TEST_F(HandlerPlacementTest, ALoneThreadIsWatchedLessOftenThanOneOfSeveral) {
+  as_handler([&] {
+    threads->add(7, nullptr);
+    faults(7, LoneFaulter::kStreakMin);
+    std::uint64_t alone_ns = placement.watch();
+    threads->add(8, nullptr);
+    EXPECT_LT(placement.watch(), alone_ns / 2);
+    threads->remove(8);
+    EXPECT_GT(placement.watch(), alone_ns / 2);
+  });
+}
+
 TEST_F(HandlerPlacementTest, WithNothingToDoTheWatchEnds) {
   as_handler([&] {
     faults(7, LoneFaulter::kStreakMin);
