@@ -285,10 +285,11 @@ std::uint32_t Hints::fetch(Lane& lane, const Wanted& wanted, PageIndex page, Pag
     core_.unlock(page, word);
     return 1;
   }
-  core_.pages[page].set_locked(arriving(page, word, wanted));
+  core_.pages[page].set_locked(word.arriving().with_writable(expects_write(page, word, wanted)));
   PageRun run{page, 1};
   auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
   while (run.end() < wanted.all.end() && run.count < most && lock_far(run.end(), wanted)) ++run.count;
+  show_what_becomes_of_one(run, wanted);
   make_room(run.count, direct);
   core_.budget.add(run.count);
   count(Counter::hint_pages_in, run.count);
@@ -304,15 +305,19 @@ bool Hints::lock_far(PageIndex page, const Wanted& wanted) {
   PageWord word = core_.pages[page].load();
   if (word.busy() || word.state() != PageState::far || !core_.pages[page].try_lock(&word)) return false;
   if (word.state() == PageState::far) {
-    core_.pages[page].set_locked(arriving(page, word, wanted));
+    bool writable = wanted.is_written(page) || word.often_written() || core_.forecast.expects_write_unsampled(page);
+    core_.pages[page].set_locked(word.arriving().with_writable(writable));
     return true;
   }
   core_.unlock(page, word);
   return false;
 }
 
-PageWord Hints::arriving(PageIndex page, PageWord word, const Wanted& wanted) {
-  return word.arriving().with_writable(expects_write(page, word, wanted));
+// As for a fault's run: one page in the middle that is mapped otherwise would cut it in pieces.
+void Hints::show_what_becomes_of_one(PageRun run, const Wanted& wanted) {
+  PageIndex last = run.first + (run.count - 1);
+  if (wanted.is_written(last) || !core_.forecast.samples(run)) return;
+  core_.pages[last].set_locked(core_.pages[last].load().with_writable(false));
 }
 
 bool Hints::expects_write(PageIndex page, PageWord word, const Wanted& wanted) {

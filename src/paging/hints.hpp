@@ -94,7 +94,7 @@ class Hints {
   std::uint32_t bring_one_run(Lane& lane, const Wanted& wanted, PageIndex page, Evictor& direct);
   std::uint32_t fetch(Lane& lane, const Wanted& wanted, PageIndex page, PageWord word, Evictor& direct);
   bool lock_far(PageIndex page, const Wanted& wanted);
-  PageWord arriving(PageIndex page, PageWord word, const Wanted& wanted);
+  void show_what_becomes_of_one(PageRun run, const Wanted& wanted);
   bool expects_write(PageIndex page, PageWord word, const Wanted& wanted);
   void clear_protection(PageIndex page, PageWord word);
   void take_back(PageIndex page, PageWord word, const Wanted& wanted);

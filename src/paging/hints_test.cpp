@@ -77,6 +77,29 @@ TEST_P(HintsTest, WriteNeedsNoFaultAfterwards) {
   EXPECT_EQ(machine_.check_invariants(0), "");
 }
 
+// A page in the middle that is mapped otherwise would cut a run in pieces: one that shows what becomes of it is at an
+// end.
+TEST_P(HintsTest, RunsThatAreExpectedToBeWrittenAreNotCut) {
+  constexpr std::uint32_t kRun = 16, kPages = 8 * kRun;
+  MachineOptions options = options_for(GetParam());
+  options.budget_pages = 400;
+  PageMachine machine(options, 1);
+  fill_and_evict(machine, kPages);
+  for (std::uint32_t page = 0; page < kPages; ++page) machine.core().forecast.note_written({page});
+  std::uint32_t clean_ends = 0;
+  for (std::uint32_t first = 0; first < kPages; first += kRun) {
+    machine.hint({.address = machine.address_of(first), .size = bytes_of_pages(kRun)});
+    for (std::uint32_t page = first + 1; page + 1 < first + kRun; ++page) {
+      ASSERT_EQ(state_of(machine, page), PageState::resident) << page;
+      EXPECT_TRUE(machine.core().pages[{page}].load().dirty()) << page;
+    }
+    clean_ends += !machine.core().pages[{first + kRun - 1}].load().dirty();
+  }
+  EXPECT_GE(clean_ends, 1u);
+  EXPECT_LE(clean_ends, 6u);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
 TEST_P(HintsTest, WriteOnACleanPageClearsTheProtection) {
   fill_and_evict(machine_, 32);
   machine_.hint({.address = machine_.address_of(5)});

@@ -70,16 +70,16 @@ bool ReplayPager::expects_write(std::uint64_t page, bool samples) {
   return samples ? forecast_.expects_write(index_of(page)) : forecast_.expects_write_unsampled(index_of(page));
 }
 
-// As FaultHandler::serve_far() and Hints::arriving(): which pages are mapped writable, for the others a write is a
+// As FaultHandler::serve_far() and Hints::fetch(): which pages are mapped writable, for the others a write is a
 // fault.
 ReplayPager::Writable ReplayPager::expected_writes(const Fetch& wanted) {
   Writable writable;
   bool by_fault = wanted.why == HL_ARRIVAL_FAULT;
   auto is_asked = [&](std::uint64_t page) { return wanted.asked <= page && page < wanted.asked_end; };
   for (std::uint32_t i = 0; i < wanted.count; ++i)
-    writable[i] = expects_write(wanted.first + i, !by_fault || is_asked(wanted.first + i));
-  if (by_fault && forecast_.samples({index_of(wanted.first), wanted.count}))
-    writable[wanted.first == wanted.asked ? wanted.count - 1 : 0] = false;
+    writable[i] = expects_write(wanted.first + i, by_fault ? is_asked(wanted.first + i) : i == 0);
+  if (forecast_.samples({index_of(wanted.first), wanted.count}))
+    writable[!by_fault || wanted.first == wanted.asked ? wanted.count - 1 : 0] = false;
   for (std::uint32_t i = 0; i < wanted.count && wanted.write; ++i)
     if (is_asked(wanted.first + i)) writable[i] = true;
   return writable;
