@@ -58,7 +58,8 @@ void Replay::access_unseen() {
   ReplayPage& page = pager_.page_at(next.page);
   bool stayed_away = (page.state == State::parked || page.state == State::far) && page.last == next.last;
   if (!stayed_away) return;
-  serve({.page = next.page, .expects_write = page.was_dirty}, page.hint, nullptr);
+  std::uint64_t* last_page = page.hint != nullptr ? &last_unseen_[page.hint] : nullptr;
+  serve({.page = next.page, .expects_write = page.was_dirty}, page.hint, last_page);
   finish(next.time);
 }
 

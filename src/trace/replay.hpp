@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <queue>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "hinterland/policy.h"
@@ -103,11 +105,15 @@ class Replay {
   ReplayOptions options_;
   ReplayResult result_;
   std::uint64_t accesses_ = 0;  // so far, of any kind
-  // Accesses that the trace has not (replay_outlook.hpp), the next one on top.
+  // Accesses that the trace has not (replay_outlook.hpp), the next one on top; of the same time in the order in which
+  // they were seen before. A sequential hint remembers their pages apart from those of the trace.
   struct Unseen {
     std::uint64_t time, page, last;
-    bool operator>(const Unseen& other) const { return time > other.time; }
+    bool operator>(const Unseen& other) const {
+      return std::tie(time, last, page) > std::tie(other.time, other.last, other.page);
+    }
   };
+  std::unordered_map<const ReplayHint*, std::uint64_t> last_unseen_;
   std::priority_queue<Unseen, std::vector<Unseen>, std::greater<>> unseen_;
   std::size_t next_touch_ = 0, next_freed_ = 0;  // of the outlook
   std::vector<std::uint64_t> left_;              // pages, by the last access
