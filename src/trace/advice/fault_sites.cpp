@@ -4,8 +4,10 @@
 #include <array>
 #include <map>
 #include <random>
+#include <ranges>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "trace/profile.hpp"
 
@@ -14,10 +16,14 @@ namespace {
 
 constexpr std::uint64_t kNearPages = 64;  // as far as read-ahead goes: the same walk
 
+constexpr std::uint64_t kBetweenPages = 512;  // of two samples of one walk, where few faults are sampled
+constexpr std::size_t kLookAround = 8;        // samples before and after a fault, for walks that take turns
+
 struct Sampled {
   std::uint64_t time_ns, page;
   std::uint32_t site;
   std::uint64_t weight;
+  std::uint64_t next_page = 0;  // of the same place; its own where there is none
 };
 
 // The samples of one thread and kind, in order of time, and how far the faults have come.
@@ -39,8 +45,16 @@ class Matcher {
       any_[static_cast<std::size_t>(sample.fault.kind)].samples.push_back(one);
     }
     auto by_time = [](const Sampled& a, const Sampled& b) { return a.time_ns < b.time_ns; };
-    for (auto& [key, lane] : lanes_) std::stable_sort(lane.samples.begin(), lane.samples.end(), by_time);
-    for (Lane& lane : any_) std::stable_sort(lane.samples.begin(), lane.samples.end(), by_time);
+    auto settle = [&](Lane& lane) {
+      std::stable_sort(lane.samples.begin(), lane.samples.end(), by_time);
+      std::unordered_map<std::uint32_t, std::uint64_t> next;
+      for (Sampled& sample : std::views::reverse(lane.samples)) {
+        auto [found, last] = next.try_emplace(sample.site, sample.page);
+        sample.next_page = std::exchange(found->second, sample.page);
+      }
+    };
+    for (auto& [key, lane] : lanes_) settle(lane);
+    for (Lane& lane : any_) settle(lane);
   }
 
   std::uint32_t site_of(const FaultRecord& fault, bool* own) {
@@ -61,21 +75,47 @@ class Matcher {
  private:
   // Programs do one thing for a while: the samples before and after it say where a fault belongs, when they agree.
   // Else it is where it goes on in memory, if it does; else one of both by chance, so that shares stay what they are.
+  // But for one between two pages of a walk near by, and of none of theirs: walks take turns.
   std::uint32_t like(Lane& lane, const FaultRecord& fault) {
+    std::uint32_t site = of_its_time(lane, fault);
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> walks = walks_around(lane, fault.page);
+    auto narrower = [](const auto& a, const auto& b) { return a.second < b.second; };
+    auto narrowest = std::ranges::min_element(walks, narrower);
+    if (narrowest != walks.end() &&
+        std::ranges::find(walks, site, &decltype(walks)::value_type::first) == walks.end())
+      site = narrowest->first;
+    lane.last_pages[site] = fault.page;
+    return site;
+  }
+
+  // Places with a sample before the page and one behind it, of those sampled about then; and how far apart these are.
+  static std::vector<std::pair<std::uint32_t, std::uint64_t>> walks_around(const Lane& lane, std::uint64_t page) {
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> walks;
+    for (std::size_t i = lane.at; i-- > 0 && lane.at - i <= kLookAround;) {
+      const Sampled& sample = lane.samples[i];
+      if (std::ranges::find(walks, sample.site, &decltype(walks)::value_type::first) != walks.end()) continue;
+      std::uint64_t first = std::min(sample.page, sample.next_page), last = std::max(sample.page, sample.next_page);
+      // Its last sample before now; of an earlier one the next is no longer to come.
+      bool between = first <= page && page <= last && last - first <= kBetweenPages;
+      walks.emplace_back(sample.site, between ? last - first : UINT64_MAX);
+    }
+    std::erase_if(walks, [](const auto& walk) { return walk.second == UINT64_MAX; });
+    return walks;
+  }
+
+  static std::uint64_t apart(std::uint64_t a, std::uint64_t b) { return std::max(a, b) - std::min(a, b); }
+
+  std::uint32_t of_its_time(Lane& lane, const FaultRecord& fault) {
     const Sampled& after = lane.samples[std::min(lane.at, lane.samples.size() - 1)];
     const Sampled& before = lane.samples[lane.at > 0 ? lane.at - 1 : 0];
     std::uint32_t site = before.site;
     if (before.site != after.site) {
-      auto distance = [&](std::uint32_t of) {
-        std::uint64_t last = lane.last_pages[of];
-        return std::max(last, fault.page) - std::min(last, fault.page);
-      };
-      std::uint64_t one = distance(before.site), other = distance(after.site);
+      std::uint64_t one = apart(lane.last_pages[before.site], fault.page);
+      std::uint64_t other = apart(lane.last_pages[after.site], fault.page);
       bool goes_on = std::min(one, other) <= kNearPages && one != other;
       site = (goes_on ? one < other : random_() % (before.weight + after.weight) < before.weight) ? before.site
                                                                                                   : after.site;
     }
-    lane.last_pages[site] = fault.page;
     return site;
   }
 
