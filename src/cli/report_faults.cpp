@@ -187,6 +187,7 @@ Json report_json(const TraceFile& file, const Profile& profile, const std::strin
           {"stacks_stand_for_faults", profile.sampled_faults},
           {"stacks_complete_share", profile.whole_stacks},
           {"stack_cost_ns", file.summary.sample_cost_ns},
+          {"handler_cost_ns", file.summary.handler_cost_ns},
           {"tracing_cost_share", profile.tracing_cost},
           {"recorder_cpu_s", static_cast<double>(file.summary.recorder_cpu_ns) / 1e9},
           {"complete", file.summary.complete != 0 && file.damaged_bytes == 0},

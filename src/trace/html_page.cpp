@@ -44,7 +44,8 @@ Json source_around(const Site& site) {
 Json objections_json(const TraceFile& trace, Symbols& symbols) {
   SourceTree sources("");
   FaultSites sites = find_fault_sites(trace, symbols, kReviewedFaultsMax);
-  HintReview review = review_hints(trace, symbols, sources, sites, costs_of(trace.samples), {});
+  Costs costs = costs_of(trace.samples, trace.summary.handler_cost_ns);
+  HintReview review = review_hints(trace, symbols, sources, sites, costs, {});
   Json objections = Json::array();
   for (const ReviewedHint& hint : review.hints)
     for (const HintObjection& objection : hint.objections)

@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/units.hpp"
 #include "trace/debug_files.hpp"
+#include "trace/handler_cost.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -59,6 +60,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
     recorder->user_only_ = (*trial)->user_only();
     recorder->sample_cost_ns_ = measure_sample_cost_ns(options.sampling);
   }
+  if (!options.sampling.by_signal) recorder->handler_cost_ns_ = measure_handler_cost_ns(real_kernel());
   return recorder;
 }
 
@@ -341,6 +343,7 @@ void Recorder::write(Recording& recording, bool last, std::uint64_t now) {
                   {.samples_lost = samples_lost_,
                    .samples_unmatched = samples_unmatched_,
                    .sample_cost_ns = sample_cost_ns_,
+                   .handler_cost_ns = handler_cost_ns_,
                    .cpu_ns = thread_cpu_ns(),
                    .hints_only_noted = options_.only_note_hints,
                    .complete = last},

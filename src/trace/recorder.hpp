@@ -85,7 +85,7 @@ class Recorder {
   RecorderOptions options_;
   Error sampling_error_;
   bool user_only_ = false;
-  std::uint64_t sample_cost_ns_ = 0;
+  std::uint64_t sample_cost_ns_ = 0, handler_cost_ns_ = 0;
   std::unique_ptr<PerfSampler> sampler_;
   std::unique_ptr<TraceWriter> first_;  // made in create(), taken by the first ring
   std::vector<PerfRecord> pending_;

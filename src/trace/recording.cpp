@@ -221,6 +221,7 @@ void Recording::write(const KnownProcess& process, StackSource source, const Rec
   summary_.samples_lost = figures.samples_lost;
   summary_.samples_unmatched = figures.samples_unmatched;
   summary_.sample_cost_ns = figures.sample_cost_ns;
+  summary_.handler_cost_ns = figures.handler_cost_ns;
   summary_.recorder_cpu_ns = figures.cpu_ns;
   summary_.complete = figures.complete ? 1 : 0;
   summary_.hints_lost = hints_.lost();

@@ -124,6 +124,7 @@ struct Summary {
   std::uint64_t hints_only_noted = 0;   // 1: they were not followed
   std::uint64_t allocations = 0;        // records of theirs
   std::uint64_t allocations_lost = 0;   // found no room
+  std::uint64_t handler_cost_ns = 0;  // of waiting for a fault handler (handler_cost.hpp), measured before the start
 };
 
 // Appends. Each call buffers; flush() makes blocks of what is there. After a failed write everything is dropped.

@@ -41,7 +41,7 @@ class Adviser {
     report_.looked_at = sites_.of_fault.size();
     locate();
     patterns_ = access_patterns(trace_, sites_);
-    report_.costs = costs_of(trace_.samples);
+    report_.costs = costs_of(trace_.samples, trace_.summary.handler_cost_ns);
     for (const AccessPattern& pattern : patterns_) {
       std::uint64_t first = pattern.faults[static_cast<std::size_t>(FaultKind::first_touch)];
       report_.first_touches += first;
@@ -56,6 +56,7 @@ class Adviser {
     if (report_.predicted) report_.now = predictor.with({});
     judge(options.top);
     if (report_.predicted) report_.advised = predictor.with(advised_);
+    if (report_.predicted) leave_out_next_pages();
     predictor_ = nullptr;
     for (const std::string& remark : locator_.remarks()) report_.remarks.push_back(remark);
     report_.sites = std::move(sites_);
@@ -116,8 +117,31 @@ class Adviser {
       if (report_.advice.size() == top || patterns_[site].all == 0) break;
       if (small && first < first_touches / 10) continue;
       report_.advice.push_back(judge_one(site));
+      judged_.push_back(site);
       covered += share;
     }
+  }
+
+  // Of a hint alone the next page seems needed, which a fault brings else. With the others there may be one for it.
+  void leave_out_next_pages() {
+    for (std::size_t i = 0; i < judged_.size(); ++i) {
+      Advice& advice = report_.advice[i];
+      auto found = advised_.find(judged_[i]);
+      if (found == advised_.end() || !is_for_next_page(advice, found->second)) continue;
+      std::map<std::uint32_t, ReplayHint> fewer = advised_;
+      ReplayHint& hint = fewer[judged_[i]];
+      hint.pages_after = 0;
+      Prediction tried = predictor_->with(fewer);
+      if (tried.waiting_ns > report_.advised.waiting_ns) continue;
+      advice.hints.clear();
+      write_hints(located_[judged_[i]], advice, hint);
+      advised_ = std::move(fewer);
+      report_.advised = tried;
+    }
+  }
+  bool is_for_next_page(const Advice& advice, const ReplayHint& hint) const {
+    return advice.loop_place == LoopPlace::inside && hint.pages_after == 1 && !hint.sequential &&
+           hint.read_ahead == 0 && advice.site.via.empty() && advice.form.size.empty();
   }
 
   Advice judge_one(std::uint32_t site) {
@@ -218,7 +242,7 @@ class Adviser {
     // Several rows that a loop goes through side by side look scattered.
     bool scattered = pattern.sequential < kOrdered, up = scattered || pattern.direction > 0;
     if (loop == LoopPlace::range) {  // what is given to an algorithm
-      plain.pages_after = scattered ? plain.pages_after : kPiecePages - 1;
+      if (!scattered || pattern.in_rows >= kOrdered) plain.pages_after = kPiecePages - 1;
       return {{plain, LoopPlace::range}};
     }
     if (is_begin) {
@@ -452,6 +476,7 @@ class Adviser {
   FaultSites sites_;
   std::vector<Located> located_;  // by site
   std::vector<AccessPattern> patterns_;
+  std::vector<std::uint32_t> judged_;  // sites, in the order of the report
   std::map<std::uint32_t, ReplayHint> advised_;
   const Predictor* predictor_ = nullptr;
 };

@@ -10,7 +10,8 @@ namespace {
 constexpr double kLatencyUnknownNs = 10'000;
 // Before the handler looks at the message: trap and delivery. And after it: waking the thread.
 constexpr double kDeliveryNs = 1200, kWakeNs = 1000;
-// A hint over RAM, and what a fault takes more at least, whatever a busy machine made of the latencies.
+// A hint over RAM, and what a fault takes more at least, whatever a busy machine made of the latencies; more where it
+// has been measured.
 constexpr double kHintLeastNs = 2000, kSparedLeastNs = 2200;
 
 // Of samples that know their latency: the mean is what faults take. What a hint takes is near the quick ones: it does
@@ -37,7 +38,8 @@ class Latencies {
 
 }  // namespace
 
-Costs costs_of(std::span<const StackSample> samples) {
+Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns) {
+  double spared = std::max(static_cast<double>(handler_cost_ns), kSparedLeastNs);
   Latencies fetch(samples, {FaultKind::read, FaultKind::write});
   Costs costs;
   costs.measured = fetch.mean > 0;
@@ -46,7 +48,7 @@ Costs costs_of(std::span<const StackSample> samples) {
     Latencies own(samples, {kind});
     const Latencies& known = own.mean > 0 && kind != FaultKind::read ? own : fetch;
     by_hint = std::max(known.quick_ns - kWakeNs, kHintLeastNs);
-    by_fault = std::max(known.mean + kDeliveryNs, by_hint + kSparedLeastNs);
+    by_fault = std::max(known.mean + kDeliveryNs, by_hint + spared);
   };
   set(FaultKind::read, costs.fetch_fault, costs.fetch_hint);
   set(FaultKind::refault, costs.refault_fault, costs.refault_hint);

@@ -11,16 +11,17 @@
 
 namespace hinterland::trace {
 
-// Nanoseconds of waiting. Of faults as the trace measured them; what a hint spares is from the floor measurement
-// (bench/floor): a miss by a handler's thread takes 4.3 us where one by a hint takes 2.1, and a page that comes with
-// others 1.1.
+// Nanoseconds of waiting. Of faults as the trace measured them. What a hint spares was measured before the start
+// (handler_cost.hpp), or else is the least that the floor measurement (bench/floor) has shown: a miss by a handler's
+// thread takes 4.3 us where one by a hint takes 2.1, elsewhere 8.5 and 2.8. A page that comes with others takes 1.1.
 struct Costs {
   double fetch_fault = 0, refault_fault = 0, protection_fault = 0;
   double fetch_hint = 0, refault_hint = 0, protection_hint = 0;
   double page_ahead = 1100;  // a page more with the same request: in, and out again
   bool measured = false;     // false: the trace has no latencies, and 10 us a fault are taken for them
 };
-Costs costs_of(std::span<const StackSample> samples);
+// `handler_cost_ns`: as Summary has it; 0 when not known.
+Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns);
 
 struct Prediction {
   ReplayResult result;
