@@ -164,6 +164,12 @@ class Patched(AdviceTest):
         self.assertIn("hl_read(&item->key);", text)
         self.assertLess(report["waiting_advised_s"], report["waiting_s"] * 0.9)
 
+    def test_a_page_behind_that_another_line_hints(self):
+        """One in five wants it: alone the first line would ask for it, but the other line has a hint of its own."""
+        _, text = self.follow("items.c", "4M", "2048", "30000", "5")
+        self.assertIn("hl_read(&item->key);", text)
+        self.assertIn("hl_read(&item->value[i]);", text)
+
     def test_what_a_library_goes_on_from_ends_soon(self):
         """Its first page is there already, and the next one is wanted once in ten: as many bytes as it is likely to use."""
         _, text = self.follow("texts.c", "4M", "40000", "30000")

@@ -1,4 +1,4 @@
-/* Items of two pages: the first has the key, which each look-up compares; the second is used by one in ten. */
+/* Items of two pages: the first has the key, which each look-up compares; the second is used by one in ten, or as told. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@ __attribute__((noinline)) static uint64_t value_of(const struct item* item, size
 int main(int count, char** arguments) {
   size_t items = count > 1 ? strtoul(arguments[1], NULL, 10) : 2048;
   size_t lookups = count > 2 ? strtoul(arguments[2], NULL, 10) : 20000;
+  size_t every = count > 3 ? strtoul(arguments[3], NULL, 10) : 10;
   struct item* all = aligned_alloc(PAGE, items * sizeof *all);
   if (all == NULL) return 3;
   for (size_t i = 0; i < items; ++i) {
@@ -28,7 +29,7 @@ int main(int count, char** arguments) {
     size_t at = (state >> 33) % items;
     const struct item* item = &all[at];
     if (item->key != at) return 4;
-    if (i % 10 == 0) sum += value_of(item, 0);
+    if (i % every == 0) sum += value_of(item, 0);
   }
   printf("%llu\n", (unsigned long long)sum);
   return 0;
