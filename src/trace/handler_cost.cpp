@@ -13,7 +13,7 @@
 namespace hinterland::trace {
 namespace {
 
-constexpr std::size_t kPages = 1000;
+constexpr std::size_t kPages = 200;
 constexpr int kRounds = 3;
 
 // Memory that faults, and a page behind it that ends the handler.

@@ -9,8 +9,8 @@ namespace hinterland::trace {
 
 // Nanoseconds that a fault takes more when another thread on the same CPU serves it, than the same page does when the
 // thread brings it in itself before it touches it: what a hint spares, besides what is spared by asking early. A few
-// thousand pages of our own, on the calling thread's CPU; the quickest of three rounds. 0 when this kernel, or this
-// user, cannot do it. Takes about 30 ms. Opens `kernel`, which gets nothing else to do.
+// hundred pages of our own, on the calling thread's CPU; the quickest of three rounds. 0 when this kernel, or this
+// user, cannot do it. Takes about 7 ms. Opens `kernel`, which gets nothing else to do.
 std::uint64_t measure_handler_cost_ns(Kernel& kernel);
 
 }  // namespace hinterland::trace

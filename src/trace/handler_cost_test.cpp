@@ -53,7 +53,7 @@ TEST(HandlerCostTest, IsNotKnownWithoutFaultsOfOurOwn) {
 
 // In the handler, in the thread that brings pages itself, and with the very last page.
 TEST(HandlerCostTest, EndsWhereverAPageCannotBeBrought) {
-  for (std::uint64_t good : {0u, 10u, 1500u, 6000u}) {
+  for (std::uint64_t good : {0u, 10u, 300u, 1200u}) {
     FailingKernel failing;
     failing.copies_left = good;
     EXPECT_EQ(measure_handler_cost_ns(failing), 0u) << good;

@@ -298,14 +298,14 @@ PerfSampler::~PerfSampler() {
   }
 }
 
-void PerfSampler::wait(int milliseconds) const {
-  std::vector<pollfd> files;
+void PerfSampler::wait(int milliseconds, int or_readable) const {
+  std::vector<pollfd> files = {{or_readable, POLLIN, 0}};
   for (const Buffer& buffer : buffers_) files.push_back({buffer.file, POLLIN, 0});
   // A buffer whose process is gone is ready at once and always: then this is a plain sleep.
   if (poll(files.data(), files.size(), milliseconds) <= 0) return;
   for (const pollfd& file : files)
     if ((file.revents & POLLIN) != 0 && (file.revents & POLLHUP) == 0) return;
-  usleep(static_cast<useconds_t>(milliseconds) * 1000);
+  poll(files.data(), 1, milliseconds);
 }
 
 void PerfSampler::drain(std::vector<PerfRecord>& out) {
@@ -356,7 +356,7 @@ std::uint64_t fault_cost_ns(std::size_t pages) {
 }  // namespace
 
 std::uint64_t measure_sample_cost_ns(const PerfSampler::Options& options) {
-  constexpr std::size_t kPages = 1000, kBuffer = 8 * kMiB;
+  constexpr std::size_t kPages = 200, kBuffer = 4 * kMiB;  // room for all of them
   perf_event_attr attr = attributes(options);
   attr.sample_period = 1;
   attr.exclude_kernel = 1;

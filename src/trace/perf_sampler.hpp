@@ -60,8 +60,8 @@ class PerfSampler {
 
   // Moves what the kernel has written so far behind `out`. Not in order of time across CPUs.
   void drain(std::vector<PerfRecord>& out);
-  // Waits for records, at most so long.
-  void wait(int milliseconds) const;
+  // Waits for records, or for that file to be readable (-1: none), at most so long.
+  void wait(int milliseconds, int or_readable = -1) const;
   // Whether fewer faults are sampled from now on, one in kSparseFewer of those at first: for a program whose stacks
   // would mostly be left out anyway, after each has cost it microseconds. False: the kernel did not give the events
   // for that, and nothing changes.
@@ -93,8 +93,8 @@ class PerfSampler {
   bool build_ids_ = true;
 };
 
-// What one sample costs the thread that faults, in ns: a few thousand faults of our own with and without. 0 when it
-// cannot be measured. Takes about 10 ms.
+// What one sample costs the thread that faults, in ns: some hundred faults of our own with and without. 0 when it
+// cannot be measured. Takes about 3 ms.
 std::uint64_t measure_sample_cost_ns(const PerfSampler::Options& options);
 
 // kernel.perf_event_paranoid; -1 when there is none.

@@ -1,6 +1,8 @@
 #include "trace/recorder.hpp"
 
 #include <dirent.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,7 +66,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
   return recorder;
 }
 
-Recorder::Recorder(const RecorderOptions& options) : options_(options) {}
+Recorder::Recorder(const RecorderOptions& options) : options_(options), stop_file_(eventfd(0, EFD_CLOEXEC)) {}
 
 void Recorder::note_failed_sampling(const Error& error) {
   sampling_error_ = error;
@@ -80,6 +82,7 @@ std::uint64_t Recorder::instruction_every() const {
 
 Recorder::~Recorder() {
   if (thread_.joinable()) finish();
+  if (stop_file_ >= 0) close(stop_file_);
   if (options_.directory.empty()) return;
   if (DIR* directory = opendir(options_.directory.c_str())) {
     while (const dirent* entry = readdir(directory))
@@ -133,10 +136,12 @@ void Recorder::attach(pid_t process) {
 void Recorder::run() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // without the permission it stays as it is
   while (!stop_.load()) {
-    if (sampler_)
-      sampler_->wait(kCycleMs);
-    else
-      usleep(kCycleMs * 1000);
+    if (sampler_) {
+      sampler_->wait(kCycleMs, stop_file_);
+    } else {
+      pollfd stopped{stop_file_, POLLIN, 0};
+      poll(&stopped, 1, kCycleMs);
+    }
     cycle(false);
   }
   cycle(true);
@@ -352,6 +357,7 @@ void Recorder::write(Recording& recording, bool last, std::uint64_t now) {
 
 std::vector<RecordedTrace> Recorder::finish() {
   stop_.store(true);
+  eventfd_write(stop_file_, 1);  // without such a file it notices at its next look
   if (thread_.joinable()) thread_.join();
   std::vector<RecordedTrace> traces = std::move(finished_);
   for (auto& recording : recordings_)

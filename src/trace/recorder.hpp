@@ -99,6 +99,7 @@ class Recorder {
   std::uint64_t matched_ = 0, looked_ns_ = 0;  // since its share was set
   std::uint64_t switched_ns_ = 0;              // between many samples and few
   std::atomic<bool> stop_{false};
+  int stop_file_ = -1;  // eventfd: wakes the thread when it shall stop
   std::thread thread_;
 };
 

@@ -1,4 +1,5 @@
-/* Items of two pages: the first has the key, which each look-up compares; the second is used by one in ten, or as told. */
+/* Items of two pages: the first has the key, which each look-up compares; the second is used by one in ten, or as
+ * told. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
