@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "kernel/fake_kernel.hpp"
@@ -20,7 +21,7 @@ class FailingKernel : public FakeKernel {
  public:
   FailingKernel() : FakeKernel(FakeKernel::all_features()) {}
   bool opens = true, registers = true;
-  std::uint64_t copies_left = 0;
+  std::atomic<std::int64_t> copies_left{0};  // by two threads
 
   Status open() override {
     if (!opens) return std::unexpected(Error::make(EPERM, "no"));
@@ -36,8 +37,7 @@ class FailingKernel : public FakeKernel {
     return real_kernel().read_faults(messages, block);
   }
   std::int64_t copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) override {
-    if (copies_left == 0) return -ENOMEM;
-    --copies_left;
+    if (copies_left.fetch_sub(1, std::memory_order_relaxed) <= 0) return -ENOMEM;
     return real_kernel().copy(target, source, length, protect);
   }
 };
@@ -53,7 +53,7 @@ TEST(HandlerCostTest, IsNotKnownWithoutFaultsOfOurOwn) {
 
 // In the handler, in the thread that brings pages itself, and with the very last page.
 TEST(HandlerCostTest, EndsWhereverAPageCannotBeBrought) {
-  for (std::uint64_t good : {0u, 10u, 300u, 1200u}) {
+  for (std::int64_t good : {0, 10, 300, 1200}) {
     FailingKernel failing;
     failing.copies_left = good;
     EXPECT_EQ(measure_handler_cost_ns(failing), 0u) << good;
