@@ -74,11 +74,13 @@ class Budget {
     if (!called && wake_word_.load() == seen) futex_wait(&wake_word_, seen, timeout_ns);
     asleep_.store(false, std::memory_order_relaxed);
   }
-  void wake_reclaimer() {
-    if (!asleep_.load()) return;
-    if (!asleep_.exchange(false)) return;  // somebody else just did
+  // True when it slept, and is on its way now.
+  bool wake_reclaimer() {
+    if (!asleep_.load()) return false;
+    if (!asleep_.exchange(false)) return false;  // somebody else just did
     wake_word_.fetch_add(1);
     futex_wake(&wake_word_, 1);
+    return true;
   }
   void after_fork_in_child() { asleep_.store(false, std::memory_order_relaxed); }
 

@@ -271,11 +271,22 @@ bool FaultHandler::reclaims_here() const {
   return on_its_cpu && core_.flush_share.high() && core_.devices.all_synchronous();
 }
 
+// Unchanged pages leave by one call for many, and are the background's, but where waking it draws the thread away
+// (docs/adr/0035-the-reclaimer-attracts-too.md), and the program brings in single pages: runs are worth another CPU.
+bool FaultHandler::takes_clean_pages_here() {
+  bool may = placement_.makes_way() && core_.parts.feedback && core_.devices.all_synchronous();
+  return may && single_pages_ >= kScatteredFrom && !core_.budget.falls_behind() && !placement_.may_wake_reclaimer();
+}
+
 void FaultHandler::keep_room() {
-  std::optional<std::size_t> taken = reclaims_here() ? take_here() : 0;
+  std::optional<std::size_t> taken = 0;
+  if (reclaims_here())
+    taken = take_here();
+  else if (takes_clean_pages_here())
+    taken = direct_.reclaim(kCleanPagesTakenHere);
   if (!taken) return;
   count(Counter::reclaim_handler_pages, *taken);
-  if (*taken == 0) core_.budget.wake_reclaimer();
+  if (*taken == 0 && core_.budget.wake_reclaimer()) placement_.woke_reclaimer();
 }
 
 // A handler that makes way, and has the CPU without a fault to serve, is there because the thread sleeps: in a system
@@ -428,6 +439,7 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
     core_.pages[sample].set_locked(core_.pages[sample].load().with_writable(false));
   }
   if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
+  single_pages_ = run.count == 1 && window.steps == 0 ? single_pages_ + 1 : 0;
   make_room(run.count);
   core_.budget.add(run.count);
   // Over a device that answers at once the steps come first: a thread that was woken before them would fault on each

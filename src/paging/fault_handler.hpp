@@ -56,6 +56,8 @@ class FaultHandler {
  private:
   // At most this long the next fault waits for reclaim: 0.1 ms. More bring nothing (ADR 0015).
   static constexpr std::size_t kPagesTakenHere = 32;
+  static constexpr std::size_t kCleanPagesTakenHere = 128;
+  static constexpr unsigned kScatteredFrom = 64;  // fetches of single pages in a row
 
   // A fault that comes meanwhile waits for so many at most; and then it is looked for.
   static constexpr std::size_t kPagesTakenAtLeisure = 8;
@@ -105,6 +107,7 @@ class FaultHandler {
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
   bool reclaims_here() const;
+  bool takes_clean_pages_here();
   void keep_room();
   int make_room_at_leisure();
   std::optional<std::size_t> take_here();
@@ -121,6 +124,7 @@ class FaultHandler {
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;
   SpinBudget spin_;
+  unsigned single_pages_ = 0;                         // fetches in a row without read-ahead
   unsigned faults_since_pause_ = 0;                   // of the program, in which room could be made
   unsigned waits_since_poll_ = kWaitsBeforeBlocking;  // waits for faults since the last one for requests as well
 };

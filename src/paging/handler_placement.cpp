@@ -42,7 +42,8 @@ void HandlerPlacement::on_fault(std::uint32_t faulting_thread_id) {
     attendance_.attend(0, faulting_thread_id);
   if (tolerated || (!same && handler_ != 0)) return;
   int cpu = threads_.cpu_of(faulting_thread_id), own = sched_getcpu();
-  attraction_.on_fault(cpu >= 0 && cpu != own);
+  for (Attraction* attraction : {&helper_attraction_, &reclaimer_attraction_})
+    attraction->on_fault(cpu >= 0 && cpu != own);
   int target = follow_.on_fault(cpu, own, makes_way() ? FollowCpu::kFaultsOfOne : FollowCpu::kFaults);
   if (target >= 0) move_to(target);
   if (handler_ != 0 || lone == makes_way()) return;

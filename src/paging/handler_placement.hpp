@@ -136,8 +136,10 @@ class HandlerPlacement {
   // It looked for faults, and there were none: it does not starve.
   void looked() { advance(2); }
   // May it wake a helper, or would that draw the thread away? And: it did.
-  bool may_wake_helper() { return attraction_.may_wake(); }
-  void woke_helper() { attraction_.woke(); }
+  bool may_wake_helper() { return helper_attraction_.may_wake(); }
+  void woke_helper() { helper_attraction_.woke(); }
+  bool may_wake_reclaimer() { return reclaimer_attraction_.may_wake(); }
+  void woke_reclaimer() { reclaimer_attraction_.woke(); }
 
   // --- the watchdog's thread
   // Takes the making way back when the handler starves, or has had nothing to do. Returns in how many ns it must be
@@ -167,7 +169,7 @@ class HandlerPlacement {
   std::atomic<std::uint32_t> thread_id_{0};
   std::uint32_t strangers_ = 0;  // faults of others since the last one that called a handler
   FollowCpu follow_;
-  Attraction attraction_;
+  Attraction helper_attraction_, reclaimer_attraction_;
   LoneFaulter lone_;
   pid_t handler_id_ = 0;                    // written before makes_way_ becomes true
   std::atomic<int> cpu_{-1};                // where it makes way. Relaxed: only steers

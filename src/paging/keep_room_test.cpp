@@ -120,6 +120,27 @@ TEST(KeepRoomTest, TheHandlerMakesRoomWhileTheThreadSleeps) {
   });
 }
 
+// Scattered pages that are only read are the background's, or the handler's where waking it draws the thread away:
+// which of both is the machine's affair, that none is lost is not.
+TEST(KeepRoomTest, ScatteredReadsFindWhatWasWritten) {
+  if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
+  run_with_real_pager({}, [](Pager& pager) -> std::string {
+    std::intptr_t mapped = pager.map(bytes_of_pages(kPages), kPageSize, PROT_READ | PROT_WRITE);
+    if (mapped < 0) return "cannot map";
+    auto* words = reinterpret_cast<std::uint64_t*>(mapped);
+    constexpr std::size_t kStep = kPageSize / sizeof *words;
+    for (std::uint32_t page = 0; page < kPages; ++page) words[page * kStep + page % kStep] = page + 1;
+    std::mt19937_64 random(12);
+    for (std::uint32_t i = 0; i < 3 * kChanges; ++i) {
+      std::size_t page = random() % kPages;
+      if (words[page * kStep + page % kStep] != page + 1) return "page " + std::to_string(page) + " is wrong";
+    }
+    std::uint64_t taken = taken_by_the_handler() + counted(Counter::reclaim_background_pages);
+    if (taken < kChanges) return "only " + std::to_string(taken) + " pages were taken ahead of need";
+    return audit(pager, true);
+  });
+}
+
 TEST(KeepRoomTest, RunsAreLeftToTheBackground) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   run_with_real_pager({}, [](Pager& pager) -> std::string {
