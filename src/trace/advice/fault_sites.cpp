@@ -78,28 +78,31 @@ class Matcher {
   // But for one between two pages of a walk near by, and of none of theirs: walks take turns.
   std::uint32_t like(Lane& lane, const FaultRecord& fault) {
     std::uint32_t site = of_its_time(lane, fault);
-    std::vector<std::pair<std::uint32_t, std::uint64_t>> walks = walks_around(lane, fault.page);
-    auto narrower = [](const auto& a, const auto& b) { return a.second < b.second; };
-    auto narrowest = std::ranges::min_element(walks, narrower);
-    if (narrowest != walks.end() &&
-        std::ranges::find(walks, site, &decltype(walks)::value_type::first) == walks.end())
-      site = narrowest->first;
+    std::vector<Walk> walks = walks_around(lane, fault.page);
+    auto narrowest = std::ranges::min_element(walks, {}, &Walk::pages);
+    if (narrowest != walks.end() && std::ranges::find(walks, site, &Walk::site) == walks.end())
+      site = narrowest->site;
     lane.last_pages[site] = fault.page;
     return site;
   }
 
-  // Places with a sample before the page and one behind it, of those sampled about then; and how far apart these are.
-  static std::vector<std::pair<std::uint32_t, std::uint64_t>> walks_around(const Lane& lane, std::uint64_t page) {
-    std::vector<std::pair<std::uint32_t, std::uint64_t>> walks;
+  // A place with a sample before the page and one behind it, so many pages apart.
+  struct Walk {
+    std::uint32_t site;
+    std::uint64_t pages;
+  };
+  // Of the places that were sampled about then: where each was last, and where it is next.
+  static std::vector<Walk> walks_around(const Lane& lane, std::uint64_t page) {
+    std::vector<std::uint32_t> looked_at;
+    std::vector<Walk> walks;
     for (std::size_t i = lane.at; i-- > 0 && lane.at - i <= kLookAround;) {
       const Sampled& sample = lane.samples[i];
-      if (std::ranges::find(walks, sample.site, &decltype(walks)::value_type::first) != walks.end()) continue;
-      std::uint64_t first = std::min(sample.page, sample.next_page), last = std::max(sample.page, sample.next_page);
-      // Its last sample before now; of an earlier one the next is no longer to come.
-      bool between = first <= page && page <= last && last - first <= kBetweenPages;
-      walks.emplace_back(sample.site, between ? last - first : UINT64_MAX);
+      if (std::ranges::find(looked_at, sample.site) != looked_at.end()) continue;  // its next is not to come any more
+      looked_at.push_back(sample.site);
+      auto [first, last] = std::minmax(sample.page, sample.next_page);
+      if (first <= page && page <= last && last - first <= kBetweenPages)
+        walks.push_back({sample.site, last - first});
     }
-    std::erase_if(walks, [](const auto& walk) { return walk.second == UINT64_MAX; });
     return walks;
   }
 
