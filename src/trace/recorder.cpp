@@ -344,15 +344,16 @@ void Recorder::read_mappings(std::int32_t process) {
 void Recorder::write(Recording& recording, bool last, std::uint64_t now) {
   if (!sampler_) read_mappings(recording.process_id());
   StackSource source = sampler_ ? StackSource::kernel_unwound : StackSource::instruction_only;
-  recording.write(process_of(static_cast<std::uint32_t>(recording.process_id())), source,
-                  {.samples_lost = samples_lost_,
-                   .samples_unmatched = samples_unmatched_,
-                   .sample_cost_ns = sample_cost_ns_,
-                   .handler_cost_ns = handler_cost_ns_,
-                   .cpu_ns = thread_cpu_ns(),
-                   .hints_only_noted = options_.only_note_hints,
-                   .complete = last},
-                  now);
+  recording.write(
+      process_of(static_cast<std::uint32_t>(recording.process_id())), source,
+      {.samples_lost = samples_lost_,
+       .samples_unmatched = samples_unmatched_,
+       .sample_cost_ns = sample_cost_ns_,
+       .handler_cost_ns = options_.sampling.by_signal ? 0 : handler_cost_ns_,  // known late, of one attached
+       .cpu_ns = thread_cpu_ns(),
+       .hints_only_noted = options_.only_note_hints,
+       .complete = last},
+      now);
 }
 
 std::vector<RecordedTrace> Recorder::finish() {

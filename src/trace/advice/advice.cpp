@@ -133,6 +133,7 @@ class Adviser {
       hint.pages_after = 0;
       Prediction tried = predictor_->with(fewer);
       if (tried.waiting_ns > report_.advised.waiting_ns) continue;
+      note_gain(advice, predictor_->with({{judged_[i], hint}}));
       advice.hints.clear();
       write_hints(located_[judged_[i]], advice, hint);
       advised_ = std::move(fewer);
@@ -333,10 +334,7 @@ class Adviser {
         attempt(written, 0.001);
       }
       try_priority(site, best, outcome, advice);
-      advice.saves_ns = report_.now.waiting_ns - outcome.waiting_ns;
-      std::uint64_t before = report_.now.result.faults() + report_.now.result.protection,
-                    after = outcome.result.faults() + outcome.result.protection;
-      advice.spares = before > after ? before - after : 0;
+      note_gain(advice, outcome);
       double share = advice.saves_ns / std::max(report_.now.waiting_ns, 1.0);
       advice.verdict = share >= kPays ? Verdict::hint : share >= -kPays ? Verdict::little : Verdict::none;
       if (advice.verdict == Verdict::none) advice.why = "replayed with a hint, threads wait longer than without";
@@ -350,6 +348,14 @@ class Adviser {
     advice.form.read_ahead = best.hint.read_ahead;
     advice.form.priority = best.hint.priority;
     return best.hint;
+  }
+
+  // Of the hint alone.
+  void note_gain(Advice& advice, const Prediction& alone) const {
+    advice.saves_ns = report_.now.waiting_ns - alone.waiting_ns;
+    std::uint64_t before = report_.now.result.faults() + report_.now.result.protection,
+                  after = alone.result.faults() + alone.result.protection;
+    advice.spares = before > after ? before - after : 0;
   }
 
   // Pages that nobody comes back to could leave first: if the policy listens, and it pays.
