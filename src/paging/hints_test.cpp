@@ -80,7 +80,7 @@ TEST_P(HintsTest, WriteNeedsNoFaultAfterwards) {
 // A page in the middle that is mapped otherwise would cut a run in pieces: one that shows what becomes of it is at an
 // end.
 TEST_P(HintsTest, RunsThatAreExpectedToBeWrittenAreNotCut) {
-  constexpr std::uint32_t kRun = 16, kPages = 8 * kRun;
+  constexpr std::uint32_t kRun = 20, kPages = 8 * kRun;  // no multiple of how often the forecast samples
   MachineOptions options = options_for(GetParam());
   options.budget_pages = 400;
   PageMachine machine(options, 1);

@@ -166,8 +166,8 @@ class Patched(AdviceTest):
         self.assertLess(report["waiting_advised_s"], report["waiting_s"] * 0.9)
 
     def test_a_page_behind_that_another_line_hints(self):
-        """One in five wants it: alone the first line would ask for it, but the other line has a hint of its own."""
-        _, text = self.follow("items.c", "4M", "2048", "30000", "5")
+        """One in four wants it: alone the first line would ask for it, but the other line has a hint of its own."""
+        _, text = self.follow("items.c", "4M", "2048", "30000", "4")
         self.assertIn("hl_read(&item->key);", text)
         self.assertIn("hl_read(&item->value[i]);", text)
 
