@@ -108,8 +108,7 @@ int advise(const CommandLine& line) {
   if (line.is_given(OptionId::patch)) patched = write_patch(line, report, symbols, sources);
   if (!patched) return fail(kEnvironment, patched.error());
   if (line.number(OptionId::json) != 0)
-    std::fputs((advice_json(*file, report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n").c_str(),
-               stdout);
+    std::fputs((advice_json(*file, report).dump(2) + "\n").c_str(), stdout);
   else if (line.text(OptionId::patch) != "-")
     std::fputs(advice_text(*file, report, line.is_given(OptionId::patch)).c_str(), stdout);
   return kSuccess;

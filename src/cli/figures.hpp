@@ -2,16 +2,14 @@
 #pragma once
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/stats.hpp"
 #include "cli/running.hpp"
 
 namespace hinterland::cli {
-
-using Json = nlohmann::ordered_json;
 
 inline constexpr int kSchemaVersion = 1;
 

@@ -141,7 +141,7 @@ ReportFile::~ReportFile() {
 }
 
 Status ReportFile::write(const Json& report) {
-  std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text = report.dump(2) + "\n";
   if (path_ != "-" && ftruncate(descriptor_, 0) < 0 && errno != EINVAL)  // EINVAL: a pipe or device
     return std::unexpected(Error::make(errno, "--report: %s cannot be emptied", path_.c_str()));
   for (std::size_t at = 0; at < text.size();) {

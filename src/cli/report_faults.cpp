@@ -269,7 +269,7 @@ int report(const CommandLine& line) {
   } else if (line.number(OptionId::json) != 0) {
     Json report = report_json(*file, profile, line.text(OptionId::by), top);
     report["hints"] = hints_json(trace::make_hint_profile(*file, symbols), top);
-    text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    text = report.dump(2) + "\n";
   } else if (!to_stdout) {
     text = head_text(*file, profile) + coverage_text(profile, line.text(OptionId::by)) +
            (group == trace::GroupBy::allocation ? attribution_text(*file, profile) : "") + table_text(profile, top) +
@@ -300,9 +300,7 @@ int compare(const CommandLine& line) {
   const std::string& what = line.text(OptionId::by);
   std::uint64_t top = line.number(OptionId::top);
   bool json = line.number(OptionId::json) != 0;
-  std::string text =
-      json ? comparison_json(traces, what, top).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-           : comparison_text(traces, what, top);
+  std::string text = json ? comparison_json(traces, what, top).dump(2) + "\n" : comparison_text(traces, what, top);
   std::fputs(text.c_str(), stdout);
   return kSuccess;
 }

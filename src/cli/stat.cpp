@@ -122,7 +122,7 @@ void print_json(const std::vector<StatView>& views, bool one_line) {
   Json programs = Json::array();
   for (const StatView& view : views) programs.push_back(program_json(*view));
   Json json{{"schema_version", kSchemaVersion}, {"hinterland_version", HINTERLAND_VERSION}, {"programs", programs}};
-  std::printf("%s\n", json.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", json.dump(one_line ? -1 : 2).c_str());
 }
 
 // One look. `pid` 0 for all. The exit status.

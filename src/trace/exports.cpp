@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "trace/bytes.hpp"
 
 namespace hinterland::trace {
@@ -35,7 +35,6 @@ std::string folded_text(const TraceFile& trace, const Profile& profile, Symbols&
 }
 
 std::string speedscope_json(const TraceFile& trace, const Profile& profile, Symbols& symbols) {
-  using Json = nlohmann::ordered_json;
   Json frames = Json::array(), samples = Json::array(), weights = Json::array();
   std::map<std::string, std::size_t> known;
   for (const CallStack& stack : profile.stacks) {
@@ -55,18 +54,19 @@ std::string speedscope_json(const TraceFile& trace, const Profile& profile, Symb
     weights.push_back(std::llround(stack.all));
   }
   long long total = 0;
-  for (const Json& weight : weights) total += weight.get<long long>();
+  for (const Json& weight : weights) total += weight.whole();
+  Json sampled = {{"type", "sampled"},
+                  {"name", "faults of " + trace.process.program},
+                  {"unit", "none"},
+                  {"startValue", 0},
+                  {"endValue", total}};
+  sampled["samples"] = std::move(samples);
+  sampled["weights"] = std::move(weights);
   Json file = {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
-               {"exporter", "hinterland " HINTERLAND_VERSION},
-               {"shared", {{"frames", std::move(frames)}}},
-               {"profiles", Json::array({{{"type", "sampled"},
-                                          {"name", "faults of " + trace.process.program},
-                                          {"unit", "none"},
-                                          {"startValue", 0},
-                                          {"endValue", total},
-                                          {"samples", std::move(samples)},
-                                          {"weights", std::move(weights)}}})}};
-  return file.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+               {"exporter", "hinterland " HINTERLAND_VERSION}};
+  file["shared"]["frames"] = std::move(frames);
+  file["profiles"].push_back(std::move(sampled));
+  return file.dump() + "\n";
 }
 
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "base/json.hpp"
 #include "base/size.hpp"
 #include "trace/advice/hint_review.hpp"
 #include "trace/flame_graph.hpp"
@@ -19,8 +19,6 @@ namespace hinterland::trace {
 extern const char* const kPageTemplate;
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kSitesShown = 100, kSourceLines = 4;  // on either side of a line
 constexpr std::uint64_t kReviewedFaultsMax = 2'000'000;
@@ -200,7 +198,7 @@ std::string cover_text(const Profile& profile) {
 
 // In a script element nothing but "</script" and "<!--" ends the text: no '<' gets there.
 std::string for_script(const Json& data) {
-  std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace), text;
+  std::string json = data.dump(), text;
   text.reserve(json.size());
   for (char letter : json)
     if (letter == '<')

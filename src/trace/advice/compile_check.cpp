@@ -9,12 +9,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/clock.hpp"
+#include "base/json.hpp"
 
 namespace hinterland::trace {
 
@@ -175,21 +176,23 @@ Status CompileCheck::copy_links() {
 void CompileCheck::read_commands(const std::string& path) {
   std::ifstream file(path);
   if (!file) return;
-  nlohmann::json list = nlohmann::json::parse(file, nullptr, false);
-  if (!list.is_array()) return;
-  for (const auto& entry : list) {
-    if (!entry.is_object() || !entry.contains("file") || !entry["file"].is_string()) continue;
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  bool well_formed = false;
+  for (const Json& entry : Json::parse(text, &well_formed)) {
+    const Json *name = entry.find("file"), *directory = entry.find("directory");
+    const Json *arguments = entry.find("arguments"), *words = entry.find("command");
+    if (name == nullptr || !name->is_string()) continue;
     Command command;
-    command.directory = entry.value("directory", root_);
-    if (entry.contains("arguments") && entry["arguments"].is_array()) {
-      for (const auto& word : entry["arguments"])
-        if (word.is_string()) command.arguments.push_back(word);
-    } else if (entry.contains("command") && entry["command"].is_string()) {
-      command.arguments = words_of(entry["command"]);
+    command.directory = directory != nullptr ? directory->text() : root_;
+    if (arguments != nullptr && arguments->is_array()) {
+      for (const Json& word : *arguments)
+        if (word.is_string()) command.arguments.push_back(word.text());
+    } else if (words != nullptr && words->is_string()) {
+      command.arguments = words_of(words->text());
     }
     if (command.arguments.empty()) continue;
     command.arguments = without_outputs(command.arguments);
-    fs::path source = fs::path(command.directory) / std::string(entry["file"]);
+    fs::path source = fs::path(command.directory) / name->text();
     commands_.try_emplace(source.lexically_normal().string(), std::move(command));
   }
 }
