@@ -4,15 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 
 #include "access/memory.hpp"
 #include "access/patterns.hpp"
+#include "base/json.hpp"
+#include "command/options.hpp"
 
 namespace {
 
@@ -35,32 +34,26 @@ std::map<std::string, Pattern> patterns_by_name() {
   return result;
 }
 
-void declare(CLI::App& app, Work& work, std::string& pattern, std::string& content) {
-  std::set<std::string> names = {kHold};
+void declare(bench::Options& options, Work& work, std::string& pattern, std::string& content) {
+  std::vector<std::string> names = {kHold}, contents;
   std::string about = "one of:";
   for (const PatternName& known : pattern_names()) {
-    names.insert(known.name);
+    names.emplace_back(known.name);
     about += std::string("\n") + known.name + ": " + known.about;
   }
   about += std::string("\n") + kHold + ": fill it, say so, and do nothing until standard input ends; not timed";
-  app.add_option("pattern", pattern, about)->required()->check(CLI::IsMember(names));
-  app.add_option("--size", work.size_bytes, "memory of all threads together")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("1G");
-  app.add_option("--accesses", work.accesses, "of all threads together; 0: one a page")->default_str("0");
-  app.add_option("--threads", work.threads, "each on its own part")->check(CLI::Range(1, 1024))->default_str("1");
-  app.add_option("--piece", work.piece_bytes, "of read-call and write-call")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("8M");
-  app.add_option("--content", content, "random, half (half of each page compresses) or zero")
-      ->check(CLI::IsMember(kContents))
-      ->default_str("half");
-  app.add_option("--seed", work.seed, "of the random order and content")->default_str("1");
-  app.add_option("--folder", work.folder, "of the file that read-call and write-call use; not on tmpfs")
-      ->default_str("/var/tmp");
-  app.add_flag("--pipe", work.through_pipe, "read-call and write-call: through a pipe, not through a file");
-  app.add_flag("--hints", work.hints, "sequential and random: a hint (hinterland/hint.h) before each access");
-  app.add_flag("--malloc", work.from_malloc, "memory from malloc, not from mmap");
+  for (const auto& [name, value] : kContents) contents.push_back(name);
+  options.choice("pattern", pattern, names, about);
+  options.size("--size", work.size_bytes, "memory of all threads together", "1G");
+  options.number("--accesses", work.accesses, "of all threads together; 0: one a page", 0, UINT64_MAX);
+  options.number("--threads", work.threads, "each on its own part", 1, 1024);
+  options.size("--piece", work.piece_bytes, "of read-call and write-call", "8M");
+  options.choice("--content", content, contents, "random, half (half of each page compresses) or zero");
+  options.number("--seed", work.seed, "of the random order and content", 0, UINT64_MAX);
+  options.text("--folder", work.folder, "of the file that read-call and write-call use; not on tmpfs");
+  options.flag("--pipe", work.through_pipe, "read-call and write-call: through a pipe, not through a file");
+  options.flag("--hints", work.hints, "sequential and random: a hint (hinterland/hint.h) before each access");
+  options.flag("--malloc", work.from_malloc, "memory from malloc, not from mmap");
 }
 
 std::string fault_of(const Work& work) {
@@ -76,7 +69,7 @@ std::string fault_of(const Work& work) {
 
 void print(const Work& work, const std::string& pattern, const std::string& content, const Done& done,
            std::size_t resident_bytes) {
-  nlohmann::ordered_json document{
+  hinterland::Json document{
       {"schema_version", 1},
       {"program", "access"},
       {"pattern", pattern},
@@ -111,15 +104,11 @@ void hold(const Work& work, Memory& memory) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Goes through memory in one pattern, and prints as JSON how long an access took", "access");
+  bench::Options options("access", "Goes through memory in one pattern, and prints as JSON how long an access took");
   Work work{.size_bytes = std::size_t{1} << 30, .piece_bytes = 8u << 20, .folder = "/var/tmp"};
   std::string pattern, content = "half";
-  declare(app, work, pattern, content);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  declare(options, work, pattern, content);
+  if (std::optional<int> status = options.parse(argc, argv)) return *status;
   if (pattern != kHold) work.pattern = patterns_by_name().at(pattern);
   work.content = kContents.at(content);
   if (std::string fault = fault_of(work); !fault.empty()) {

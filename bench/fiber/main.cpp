@@ -3,15 +3,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/json.hpp"
+#include "command/options.hpp"
 #include "fiber/contest.hpp"
 
 namespace hinterland::bench {
@@ -35,7 +35,7 @@ namespace {
 
 using namespace hinterland::bench;
 
-nlohmann::ordered_json summary(std::vector<double> samples, const std::string& unit) {
+hinterland::Json summary(std::vector<double> samples, const std::string& unit) {
   std::sort(samples.begin(), samples.end());
   return {
       {"unit", unit}, {"median", samples[samples.size() / 2]}, {"least", samples.front()}, {"most", samples.back()}};
@@ -48,7 +48,7 @@ std::vector<FiberFigure> sample_in_child(std::vector<FiberFigure> (*sample)()) {
   if (pipe(ends) != 0) throw std::runtime_error("cannot create a pipe");
   pid_t child = fork();
   if (child == 0) {
-    nlohmann::json values;
+    hinterland::Json values;
     for (const FiberFigure& figure : sample()) values.push_back({figure.name, figure.value, figure.unit});
     std::string text = values.dump();
     _exit(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
@@ -60,8 +60,11 @@ std::vector<FiberFigure> sample_in_child(std::vector<FiberFigure> (*sample)()) {
   waitpid(child, nullptr, 0);
   if (size <= 0) throw std::runtime_error("a sample failed");
   std::vector<FiberFigure> figures;
-  for (const auto& value : nlohmann::json::parse(text.substr(0, static_cast<std::size_t>(size))))
-    figures.push_back({value[0], value[1], value[2]});
+  bool whole = false;
+  for (const hinterland::Json& value :
+       hinterland::Json::parse(text.substr(0, static_cast<std::size_t>(size)), &whole))
+    figures.push_back({value.elements()[0].text(), value.elements()[1].number(), value.elements()[2].text()});
+  if (!whole) throw std::runtime_error("a sample ended in the middle of its figures");
   return figures;
 }
 
@@ -71,7 +74,7 @@ struct Library {
 };
 
 // In turns, so that what else the machine does meets all of them.
-nlohmann::ordered_json measure(const std::vector<Library>& libraries, int repeats) {
+hinterland::Json measure(const std::vector<Library>& libraries, int repeats) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> values;  // by library and figure
   std::map<std::string, std::string> units;
   for (int i = 0; i < repeats; ++i)
@@ -80,7 +83,7 @@ nlohmann::ordered_json measure(const std::vector<Library>& libraries, int repeat
         values[{library.name, figure.name}].push_back(figure.value);
         units[figure.name] = figure.unit;
       }
-  nlohmann::ordered_json figures;
+  hinterland::Json figures;
   for (const auto& [names, samples] : values)
     figures[names.first][names.second] = summary(samples, units[names.second]);
   return figures;
@@ -89,15 +92,15 @@ nlohmann::ordered_json measure(const std::vector<Library>& libraries, int repeat
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures fiber libraries side by side, and prints JSON", "fiber");
+  bench::Options options("fiber", "Measures fiber libraries side by side, and prints JSON");
   int repeats = 5;
-  app.add_option("--repeats", repeats, "samples of each figure")->check(CLI::Range(1, 1000));
-  CLI11_PARSE(app, argc, argv);
+  options.number("--repeats", repeats, "samples of each figure", 1, 1000);
+  if (std::optional<int> status = options.parse(argc, argv)) return *status;
 #ifndef NDEBUG
   std::fprintf(stderr, "fiber: this is a debug build, and its figures mean nothing. Build with: make\n");
   return 2;
 #endif
-  nlohmann::ordered_json document{{"schema_version", 1}, {"program", "fiber"}, {"repeats", repeats}};
+  hinterland::Json document{{"schema_version", 1}, {"program", "fiber"}, {"repeats", repeats}};
   std::vector<Library> libraries{{"hinterland", measure_hinterland}};
 #ifdef HINTERLAND_BENCH_BOOST
   libraries.push_back({"boost.fiber", measure_boost});

@@ -1,18 +1,18 @@
 // Random hinted reads by many fibers, or by threads: how much of a device's latency fibers hide. Each read is
 // followed by a checksum over the page, as a program would use it. To be run under `hinterland run`; bench/fiber/run
 // does.
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/json.hpp"
+#include "command/options.hpp"
 #include "hinterland/fiber.hpp"
 #include "hinterland/hint.hpp"
 
@@ -46,18 +46,18 @@ std::uint64_t read_at_random(const std::uint64_t* table, const Work& work, std::
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Random hinted reads by fibers or by threads, and prints JSON", "fiber_reads");
+  bench::Options options("fiber_reads", "Random hinted reads by fibers or by threads, and prints JSON");
   Work work;
-  app.add_option("--size-mib", work.size_mib, "of the table")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--reads", work.reads, "of all together")->check(CLI::Range(1, 1 << 30));
-  app.add_option("--workers", work.workers, "threads that run fibers, or, with --threads, that read");
-  app.add_option("--fibers", work.fibers, "that read")->check(CLI::Range(1, 1 << 20));
-  app.add_flag("--threads", work.threads, "no fibers: each thread blocks in its hints");
-  app.add_flag("--blocking", work.blocking, "hints of fibers block their thread instead of parking the fiber");
-  app.add_flag("!--no-hints", work.hints, "by faults");
-  app.add_flag("--faults-park", work.faults_park,
+  options.number("--size-mib", work.size_mib, "of the table", 1, 1 << 20);
+  options.number("--reads", work.reads, "of all together", 1, 1 << 30);
+  options.number("--workers", work.workers, "threads that run fibers, or, with --threads, that read", 1, 1024);
+  options.number("--fibers", work.fibers, "that read", 1, 1 << 20);
+  options.flag("--threads", work.threads, "no fibers: each thread blocks in its hints");
+  options.flag("--blocking", work.blocking, "hints of fibers block their thread instead of parking the fiber");
+  options.flag("!--no-hints", work.hints, "by faults");
+  options.flag("--faults-park", work.faults_park,
                "fibers declare that faults may park them (hinterland run --fault signal)");
-  CLI11_PARSE(app, argc, argv);
+  if (std::optional<int> status = options.parse(argc, argv)) return *status;
   std::size_t words = (work.size_mib << 20) / 8;
   std::unique_ptr<std::uint64_t[], decltype(&std::free)> table(  // in whole pages: a hint is about one
       static_cast<std::uint64_t*>(std::aligned_alloc(4096, words * 8)), std::free);
@@ -84,17 +84,17 @@ int main(int argc, char** argv) {
     });
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  nlohmann::ordered_json document{{"schema_version", 1},
-                                  {"program", "fiber_reads"},
-                                  {"readers", work.threads ? "threads" : "fibers"},
-                                  {"workers", work.workers},
-                                  {"fibers", work.threads ? 0 : work.fibers},
-                                  {"hints_park", !work.threads && !work.blocking},
-                                  {"hints", work.hints},
-                                  {"faults_park", work.faults_park},
-                                  {"reads", work.reads / readers * readers},
-                                  {"seconds", seconds},
-                                  {"reads_per_second", static_cast<double>(work.reads) / seconds},
-                                  {"checksum", sum.load()}};
+  hinterland::Json document{{"schema_version", 1},
+                            {"program", "fiber_reads"},
+                            {"readers", work.threads ? "threads" : "fibers"},
+                            {"workers", work.workers},
+                            {"fibers", work.threads ? 0 : work.fibers},
+                            {"hints_park", !work.threads && !work.blocking},
+                            {"hints", work.hints},
+                            {"faults_park", work.faults_park},
+                            {"reads", work.reads / readers * readers},
+                            {"seconds", seconds},
+                            {"reads_per_second", static_cast<double>(work.reads) / seconds},
+                            {"checksum", sum.load()}};
   std::puts(document.dump(1).c_str());
 }

@@ -1,10 +1,10 @@
 // floor: what paging costs when nothing but the kernel's primitives is used; the denominator of our own figures.
 #include <sys/sysinfo.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
+#include "command/options.hpp"
 #include "floor/calls.hpp"
 #include "floor/loopback.hpp"
 #include "floor/output.hpp"
@@ -30,29 +30,17 @@ struct Chosen {
   bool list = false;
 };
 
-void declare(CLI::App& app, Chosen& chosen) {
+void declare(::bench::Options& options, Chosen& chosen) {
   Settings& settings = chosen.settings;
-  app.add_option("--size", settings.total_bytes, "what the loops page over")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("1G");
-  app.add_option("--local", settings.local_bytes, "what they may keep resident")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("256M");
-  app.add_option("--primitive-size", settings.primitive_bytes, "what the primitives are tried on")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("64M");
-  app.add_option("--evict-batch", settings.evict_batch_pages, "pages that one eviction takes")
-      ->check(CLI::Range(1, 65536))
-      ->default_str("256");
-  app.add_option("--repeat", settings.repeat, "repetitions of each figure")
-      ->check(CLI::Range(1, 1000))
-      ->default_str("5");
-  app.add_option("--seconds", settings.seconds, "length of one repetition of a paging loop")
-      ->check(CLI::Range(0.0001, 3600.0))
-      ->default_str("0.3");
-  app.add_option("--only", chosen.only, "only figures whose name contains TEXT; several times")->type_name("TEXT");
-  app.add_option("--json", chosen.json, "write the figures, each repetition, to FILE")->type_name("FILE");
-  app.add_flag("--list", chosen.list, "print the names of the figures, and measure nothing");
+  options.size("--size", settings.total_bytes, "what the loops page over", "1G");
+  options.size("--local", settings.local_bytes, "what they may keep resident", "256M");
+  options.size("--primitive-size", settings.primitive_bytes, "what the primitives are tried on", "64M");
+  options.number("--evict-batch", settings.evict_batch_pages, "pages that one eviction takes", 1, 65536);
+  options.number("--repeat", settings.repeat, "repetitions of each figure", 1, 1000);
+  options.number("--seconds", settings.seconds, "length of one repetition of a paging loop", 0.0001, 3600.0);
+  options.texts("--only", chosen.only, "only figures whose name contains TEXT; several times");
+  options.text("--json", chosen.json, "write the figures, each repetition, to this file");
+  options.flag("--list", chosen.list, "print the names of the figures, and measure nothing");
 }
 
 // What is wrong with the sizes, or nothing.
@@ -128,14 +116,10 @@ int run(const Chosen& chosen) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("What paging costs when nothing but the kernel's primitives is used", "floor");
+  ::bench::Options options("floor", "What paging costs when nothing but the kernel's primitives is used");
   Chosen chosen{{kGiB, 256 * kMiB, 64 * kMiB, 256, 5, 0.3}, {}, "", false};
-  declare(app, chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  declare(options, chosen);
+  if (std::optional<int> status = options.parse(argc, argv)) return *status;
   try {
     processors();  // as they are before anything is pinned
     return run(chosen);

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "floor/calls.hpp"
 
 namespace hinterland::bench {
 namespace {
 
-nlohmann::ordered_json document_of(const Figure& figure) {
-  nlohmann::ordered_json document{{"name", figure.name}, {"unit", figure.unit}};
+Json document_of(const Figure& figure) {
+  Json document{{"name", figure.name}, {"unit", figure.unit}};
   if (!figure.skipped.empty()) {
     document["skipped"] = figure.skipped;
     return document;
@@ -52,7 +52,7 @@ void print_table(const std::vector<Figure>& figures) {
 void write_json(const std::string& path, const Settings& settings, const std::vector<Figure>& figures) {
   utsname system{};
   uname(&system);
-  nlohmann::ordered_json document{
+  Json document{
       {"schema_version", 1},
       {"program", "floor"},
       {"kernel", system.release},
@@ -65,7 +65,7 @@ void write_json(const std::string& path, const Settings& settings, const std::ve
         {"repeat", settings.repeat},
         {"seconds", settings.seconds}}},
   };
-  document["figures"] = nlohmann::ordered_json::array();
+  document["figures"] = Json::array();
   for (const Figure& figure : figures) document["figures"].push_back(document_of(figure));
   std::ofstream file(path);
   file << document.dump(1) << "\n";

@@ -2,9 +2,10 @@
 // `hinterland run`; under Linux swap the same program pages without hints. bench/hints/run compares.
 #include "hints/figures.hpp"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "base/json.hpp"
+#include "command/options.hpp"
 
 namespace {
 
@@ -16,30 +17,25 @@ constexpr bool kDebugBuild = false;
 constexpr bool kDebugBuild = true;
 #endif
 
-void declare(CLI::App& app, Work& work) {
+void declare(bench::Options& options, Work& work) {
   std::vector<std::string> names;
   std::string about = "one of:";
   for (const Figure& known : figures()) {
     names.emplace_back(known.name);
     about += std::string("\n") + known.name + ": " + known.about + " (" + known.unit + ")";
   }
-  app.add_option("figure", work.figure, about)->required()->check(CLI::IsMember(names));
-  app.add_option("--size", work.size_bytes, "what is paged, of all threads together")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("1G");
-  app.add_option("--threads", work.threads, "each on its own part")->check(CLI::Range(1, 1024))->default_str("1");
-  app.add_option("--read-ahead", work.read_ahead, "pages, of the sequential figures; else as the runtime chooses")
-      ->check(CLI::Range(0, 1024));
-  app.add_flag("!--no-hints", work.hints, "the same without hints, by faults");
-  app.add_option("--repeat", work.repeat, "repetitions")->check(CLI::Range(1, 1000))->default_str("5");
-  app.add_option("--seconds", work.seconds, "length of one repetition")
-      ->check(CLI::Range(0.0001, 3600.0))
-      ->default_str("0.3");
-  app.add_option("--shrink", work.shrink,
-                 "of the fetch figures under hinterland: a command of the shell that takes local memory away from "
-                 "process $PPID; the far pages are fetched after --grow")
-      ->type_name("COMMAND");
-  app.add_option("--grow", work.grow, "a command that gives it more than --size again")->type_name("COMMAND");
+  options.choice("figure", work.figure, names, about);
+  options.size("--size", work.size_bytes, "what is paged, of all threads together", "1G");
+  options.number("--threads", work.threads, "each on its own part", 1, 1024);
+  options.number("--read-ahead", work.read_ahead, "pages, of the sequential figures; else as the runtime chooses", 0,
+                 1024);
+  options.flag("!--no-hints", work.hints, "the same without hints, by faults");
+  options.number("--repeat", work.repeat, "repetitions", 1, 1000);
+  options.number("--seconds", work.seconds, "length of one repetition", 0.0001, 3600.0);
+  options.text("--shrink", work.shrink,
+               "of the fetch figures under hinterland: a command of the shell that takes local memory away from "
+               "process $PPID; the far pages are fetched after --grow");
+  options.text("--grow", work.grow, "a command of the shell that gives it more than --size again");
 }
 
 const char* unit_of(const std::string& name) {
@@ -49,14 +45,14 @@ const char* unit_of(const std::string& name) {
 }
 
 void print(const Work& work, const Measured& measured) {
-  nlohmann::ordered_json document{
+  hinterland::Json document{
       {"schema_version", 1},
       {"program", "hints"},
       {"figure", work.figure},
       {"unit", unit_of(work.figure)},
       {"size_bytes", work.size_bytes},
       {"threads", work.threads},
-      {"read_ahead", work.read_ahead < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(work.read_ahead)},
+      {"read_ahead", work.read_ahead < 0 ? hinterland::Json() : hinterland::Json(work.read_ahead)},
       {"hints", work.hints},
       {"heard", measured.with_runtime},
       {"accesses", measured.accesses},
@@ -70,15 +66,11 @@ void print(const Work& work, const Measured& measured) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures hints, and prints as JSON what one costs", "hints");
+  bench::Options options("hints", "Measures hints, and prints as JSON what one costs");
   Work work;
   work.size_bytes = std::size_t{1} << 30;
-  declare(app, work);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  declare(options, work);
+  if (std::optional<int> status = options.parse(argc, argv)) return *status;
   if (work.size_bytes == 0 || work.size_bytes % (std::size_t{4096} * work.threads) != 0) {
     std::fprintf(stderr, "hints: --size must be a multiple of 4 KiB for each thread\n");
     return 2;

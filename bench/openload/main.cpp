@@ -2,41 +2,29 @@
 // long it took to answer. bench/run starts it natively, under `hinterland run` and under Linux swap.
 #include <sys/prctl.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
+#include "command/options.hpp"
 #include "openload/load.hpp"
 
 namespace {
 
 using namespace openload;
 
-void declare(CLI::App& app, Work& work) {
-  app.add_option("--socket", work.socket, "UNIX socket of the server")->required();
-  app.add_option("--keys", work.keys, "how many")->check(CLI::PositiveNumber)->default_str("100000");
-  app.add_option("--value", work.value_bytes, "size of a value")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("1K");
-  app.add_option("--rate", work.rate_per_second, "requests a second, on average")
-      ->check(CLI::Range(1.0, 1e7))
-      ->default_str("5000");
-  app.add_option("--seconds", work.seconds, "length of what is counted")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->default_str("5");
-  app.add_option("--warm-up", work.warm_up_seconds, "seconds of the same load before it")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->default_str("1");
-  app.add_option("--sets", work.set_share, "share of the requests that write")
-      ->check(CLI::Range(0.0, 1.0))
-      ->default_str("0.1");
-  app.add_option("--connections", work.connections, "over which the requests go in turn")
-      ->check(CLI::Range(1, 1000))
-      ->default_str("16");
-  app.add_option("--seed", work.seed, "of keys and times")->default_str("1");
+void declare(bench::Options& options, Work& work) {
+  options.text("--socket", work.socket, "UNIX socket of the server", /*required=*/true);
+  options.number("--keys", work.keys, "how many", 1, UINT64_MAX);
+  options.size("--value", work.value_bytes, "size of a value", "1K");
+  options.number("--rate", work.rate_per_second, "requests a second, on average", 1.0, 1e7);
+  options.number("--seconds", work.seconds, "length of what is counted", 0.01, 3600.0);
+  options.number("--warm-up", work.warm_up_seconds, "seconds of the same load before it", 0.0, 3600.0);
+  options.number("--sets", work.set_share, "share of the requests that write", 0.0, 1.0);
+  options.number("--connections", work.connections, "over which the requests go in turn", 1, 1000);
+  options.number("--seed", work.seed, "of keys and times", 0, UINT64_MAX);
 }
 
-nlohmann::ordered_json latencies(const std::vector<std::uint64_t>& sorted) {
+hinterland::Json latencies(const std::vector<std::uint64_t>& sorted) {
   return {{"count", sorted.size()},
           {"p50_ns", percentile(sorted, 0.5)},
           {"p90_ns", percentile(sorted, 0.9)},
@@ -47,7 +35,7 @@ nlohmann::ordered_json latencies(const std::vector<std::uint64_t>& sorted) {
 
 void print(const Work& work, const Done& done) {
   double answered = static_cast<double>(done.get_ns.size() + done.set_ns.size());
-  nlohmann::ordered_json document{
+  hinterland::Json document{
       {"schema_version", 1},
       {"program", "openload"},
       {"keys", work.keys},
@@ -68,7 +56,8 @@ void print(const Work& work, const Done& done) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Sends Redis requests at a fixed rate, and prints as JSON how long the answers took", "openload");
+  bench::Options options("openload",
+                         "Sends Redis requests at a fixed rate, and prints as JSON how long the answers took");
   Work work{.socket = "",
             .keys = 100'000,
             .value_bytes = 1024,
@@ -77,12 +66,8 @@ int main(int argc, char** argv) {
             .warm_up_seconds = 1,
             .set_share = 0.1,
             .connections = 16};
-  declare(app, work);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  declare(options, work);
+  if (std::optional<int> status = options.parse(argc, argv)) return *status;
   if (work.value_bytes == 0) {
     std::fprintf(stderr, "openload: --value must be above 0\n");
     return 2;

@@ -2,36 +2,29 @@
 
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
-#include <utility>
 
 #include "common/look.hpp"
 
 namespace apps {
 
-App::App(std::string name, const std::string& about)
-    : name_(std::move(name)),
-      parser_(std::make_unique<CLI::App>(about + ", and prints how long that took as JSON", name_)) {
-  parser_->add_option("--size", settings_.size_bytes, "memory that its data takes, about")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("1G");
-  options().number("--threads", settings_.threads, "that do the measured part", 1, 256);
-  parser_->add_option("--seed", settings_.seed, "of all that is random")->capture_default_str();
-  options().flag("--verify", settings_.verify, "hold the result against a simpler computation");
-  options().text("--around", around_,
-                 "a command of the shell, run before and after the measured part; what it prints, as JSON or "
-                 "text, is part of the result. ${APP_PID:-$PPID} is the program");
+App::App(const std::string& name, const std::string& about, bool hinted)
+    : name_(name), hinted_(hinted), options_(name, about + ", and prints how long that took as JSON") {
+  options_.size("--size", settings_.size_bytes, "memory that its data takes, about", "1G");
+  options_.number("--threads", settings_.threads, "that do the measured part", 1, 256);
+  options_.number("--seed", settings_.seed, "of all that is random", 0, UINT64_MAX);
+  options_.flag("--verify", settings_.verify, "hold the result against a simpler computation");
+  options_.text("--around", around_,
+                "a command of the shell, run before and after the measured part; what it prints, as JSON or "
+                "text, is part of the result. ${APP_PID:-$PPID} is the program");
 }
 
-App::~App() = default;
-
 void App::offer_fibers() {
-  options().number("--fibers", settings_.fibers, "so many fibers on the threads; 0: threads alone", 0, 1 << 20);
+  options_.number("--fibers", settings_.fibers, "so many fibers on the threads; 0: threads alone", 0, 1 << 20);
 }
 
 void App::look_at(pid_t pid) { setenv("APP_PID", std::to_string(pid).c_str(), 1); }
@@ -39,8 +32,9 @@ void App::look_at(pid_t pid) { setenv("APP_PID", std::to_string(pid).c_str(), 1)
 void App::look_around() {
   if (around_.empty()) return;
   std::string text = output_of(around_);
-  auto document = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  seen_around_.push_back(document.is_discarded() ? nlohmann::ordered_json(text) : document);
+  bool is_json = false;
+  Json document = Json::parse(text, &is_json);
+  seen_around_.push_back(is_json ? document : Json(text));
 }
 
 namespace {
@@ -64,11 +58,7 @@ void App::measure(const std::function<void()>& part) {
 }
 
 int App::run(int argc, char** argv, const std::function<Outcome(const Settings&)>& work) {
-  try {
-    parser_->parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return parser_->exit(error) == 0 ? 0 : 2;
-  }
+  if (std::optional<int> status = options_.parse(argc, argv)) return *status;
   if (settings_.size_bytes < least_bytes_) {
     std::fprintf(stderr, "%s: --size is %zu bytes, and at least %zu are needed\n", name_.c_str(),
                  settings_.size_bytes, least_bytes_);
@@ -101,10 +91,10 @@ int App::perform(const std::function<Outcome(const Settings&)>& work) {
 void App::print(const Outcome& outcome) const {
   char check[17];
   std::snprintf(check, sizeof check, "%016" PRIx64, outcome.check);
-  nlohmann::ordered_json document{
+  Json document{
       {"schema_version", 1},
       {"app", name_},
-      {"hinted", kHinted},
+      {"hinted", hinted_},
       {"size_bytes", settings_.size_bytes},
       {"footprint_bytes", outcome.footprint_bytes},
       {"threads", settings_.threads},

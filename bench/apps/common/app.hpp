@@ -19,38 +19,38 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-#include "common/options.hpp"
+#include "base/json.hpp"
+#include "command/options.hpp"
 #include "common/settings.hpp"
 
 namespace apps {
 
+using hinterland::Json;
+
 // Hints are compiled out of each application's twin, NAME_plain (hinterland/hint.h).
 #ifdef HL_NO_HINTS
-inline constexpr bool kHinted = false;
+[[maybe_unused]] static constexpr bool kHinted = false;
 #else
-inline constexpr bool kHinted = true;
+[[maybe_unused]] static constexpr bool kHinted = true;
 #endif
 
 // What a run came to. The same settings give the same `operations` and `check` natively, hinted and far.
 struct Outcome {
-  std::size_t footprint_bytes = 0;                                    // of the data, computed
-  std::uint64_t operations = 0;                                       // of the measured part
-  std::uint64_t check = 0;                                            // of all results
-  nlohmann::ordered_json figures = nlohmann::ordered_json::object();  // of this application alone
+  std::size_t footprint_bytes = 0;  // of the data, computed
+  std::uint64_t operations = 0;     // of the measured part
+  std::uint64_t check = 0;          // of all results
+  Json figures = Json::object();    // of this application alone
 };
 
 class App {
  public:
-  App(std::string name, const std::string& about);
-  ~App();
+  App(const std::string& name, const std::string& about, bool hinted = kHinted);
 
   // Before run().
-  Options options() { return Options(*parser_); }
+  bench::Options& options() { return options_; }
   // Adds --fibers.
   void offer_fibers();
   // The least that --size may be; 1 MiB unless said otherwise.
@@ -70,13 +70,14 @@ class App {
   void print(const Outcome& outcome) const;
 
   std::string name_;
-  std::unique_ptr<CLI::App> parser_;
+  bool hinted_;
+  bench::Options options_;
   Settings settings_;
   std::string around_;  // a command of the shell
   std::size_t least_bytes_ = std::size_t{1} << 20;
   std::optional<double> seconds_;
   std::uint64_t major_faults_ = 0;  // of the measured part
-  nlohmann::ordered_json seen_around_ = nlohmann::ordered_json::array();
+  Json seen_around_ = Json::array();
 };
 
 }  // namespace apps

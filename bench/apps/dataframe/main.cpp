@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     std::vector<Answer> answers;
     app.measure([&] { answers = ask_all(crew, trips); });
     if (settings.verify) verify(trips, answers);
-    nlohmann::ordered_json seconds, numbers;
+    apps::Json seconds, numbers;
     for (const Answer& answer : answers) {
       seconds[answer.question] = answer.seconds;
       numbers[answer.question] = answer.numbers;

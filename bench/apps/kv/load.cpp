@@ -140,7 +140,7 @@ class Client {
 
 }  // namespace
 
-void offer_load(apps::Options app, LoadOptions& options) {
+void offer_load(bench::Options& app, LoadOptions& options) {
   app.number("--skew", options.skew, "of Zipf's distribution of keys", 0.01, 10.0);
   app.number("--requests", options.requests, "of all connections together; 0: as many as keys", 0,
              std::uint64_t{1} << 40);

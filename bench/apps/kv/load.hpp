@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/options.hpp"
+#include "command/options.hpp"
 
 namespace kv {
 
@@ -28,7 +28,7 @@ struct LoadOptions {
 
 // The options that every program with this load has: --skew, --requests, --set-percent, --depth. `options` is
 // borrowed until they are parsed.
-void offer_load(apps::Options app, LoadOptions& options);
+void offer_load(bench::Options& app, LoadOptions& options);
 
 std::string load_key(std::uint64_t number);
 // Fills `value`, of any size.

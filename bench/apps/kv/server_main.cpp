@@ -1,13 +1,13 @@
 // kv_server: the server of kv alone, for any client of memcached's protocol. Serves until SIGTERM or SIGINT.
 #include <pthread.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <thread>
 
+#include "command/options.hpp"
 #include "kv/server.hpp"
 
 namespace {
@@ -35,26 +35,20 @@ int serve(const std::string& address, kv::ServerOptions options, std::size_t mem
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Serves memcached's text protocol", "kv_server");
+  bench::Options parser("kv_server", "Serves memcached's text protocol");
   kv::ServerOptions options;
   std::string address = "127.0.0.1";
   std::size_t memory_bytes = std::size_t{64} << 20;
   bool threads_alone = false;
-  app.add_option("--address", address, "to listen on")->capture_default_str();
-  app.add_option("--port", options.port, "0: a free one, which is printed")->capture_default_str();
-  app.add_option("--memory", memory_bytes, "of items, at least 1M; beyond it the longest unused leave")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("64M");
-  app.add_option("--threads", options.threads, "that run the fibers")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  app.add_flag("--no-fibers", threads_alone, "a thread for each connection");
-  app.add_flag("--blocking", options.blocking, "hints block the thread, instead of parking the fiber");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  unsigned port = 0;
+  parser.text("--address", address, "to listen on");
+  parser.number("--port", port, "0: a free one, which is printed", 0, 65535);
+  parser.size("--memory", memory_bytes, "of items, at least 1M; beyond it the longest unused leave", "64M");
+  parser.number("--threads", options.threads, "that run the fibers", 1, 256);
+  parser.flag("--no-fibers", threads_alone, "a thread for each connection");
+  parser.flag("--blocking", options.blocking, "hints block the thread, instead of parking the fiber");
+  if (std::optional<int> status = parser.parse(argc, argv)) return *status;
+  options.port = static_cast<std::uint16_t>(port);
   options.fibers = !threads_alone;
   if (memory_bytes < std::size_t{1} << 20) {
     std::fprintf(stderr, "kv_server: --memory is less than 1M\n");

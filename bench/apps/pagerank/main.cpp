@@ -1,6 +1,4 @@
 // pagerank: PageRank over a Kronecker graph in compressed sparse rows.
-#include <CLI/CLI.hpp>
-
 #include "common/app.hpp"
 #include "pagerank/graph.hpp"
 #include "pagerank/ranks.hpp"
@@ -10,16 +8,9 @@ int main(int argc, char** argv) {
   unsigned rounds = 10, scale = 0;
   std::uint64_t degree = pagerank::Graph::kDegree;
   app.options().number("--rounds", rounds, "of PageRank", 1, 1000);
-  auto* given = app.options()
-                    .parser()
-                    .add_option("--scale", scale, "2^SCALE vertices, whatever --size says")
-                    ->check(CLI::Range(4u, pagerank::Graph::kScaleMax));
-  app.options()
-      .parser()
-      .add_option("--degree", degree, "edges that are drawn for each vertex, with --scale")
-      ->check(CLI::Range(1, 1024))
-      ->needs(given)
-      ->capture_default_str();
+  app.options().number("--scale", scale, "2^SCALE vertices, whatever --size says", 4, pagerank::Graph::kScaleMax);
+  app.options().number("--degree", degree, "edges that are drawn for each vertex, with --scale", 1, 1024);
+  app.options().needs("--degree", "--scale");
   return app.run(argc, argv, [&](const apps::Settings& settings) {
     pagerank::Graph::Shape shape =
         scale == 0 ? pagerank::Graph::shape_of(settings.size_bytes) : pagerank::Graph::Shape{scale, degree};

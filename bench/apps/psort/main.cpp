@@ -1,6 +1,6 @@
 // psort: sorts 4-byte integers in parallel, by regular sampling. (Eden A.4)
-#include <CLI/CLI.hpp>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -87,14 +87,11 @@ class Input {
 int main(int argc, char** argv) {
   App app("psort", "Sorts integers in parallel");
   app.offer_fibers();
-  Values kind = Values::random;
-  app.options()
-      .parser()
-      .add_option("--values", kind, "that are sorted: random, few (different ones), sorted, reversed")
-      ->transform(CLI::CheckedTransformer(kValues))
-      ->default_str("random");
+  std::string kind = "random";
+  app.options().choice("--values", kind, {"random", "few", "sorted", "reversed"},
+                       "that are sorted; few: different ones");
   return app.run(argc, argv, [&](const Settings& settings) {
-    Input input(settings, kind);
+    Input input(settings, kValues.at(kind));
     if (std::uint64_t{members(settings)} * members(settings) > input.size())
       throw std::invalid_argument("--fibers is too many for --size: each part must have a sample for each");
     app.measure([&] { input.sort(); });

@@ -107,8 +107,8 @@ class Stream {
     if (sum_ != wanted_sum) throw std::runtime_error("--verify: the sum is wrong");
   }
 
-  nlohmann::ordered_json figures() const {
-    nlohmann::ordered_json rates;
+  Json figures() const {
+    Json rates;
     for (std::size_t kernel = 0; kernel < kKernels.size(); ++kernel)
       rates[kKernels[kernel]] =
           static_cast<double>(size_ * sizeof(double) * kArraysUsed[kernel]) / best_seconds_[kernel];

@@ -102,7 +102,7 @@ class Copy:
         common = [path for name, path in objects.items() if "/app_common" in name]
         words = []
         for word in self._link:
-            if word.endswith("libapp_common_plain.a"):
+            if word.endswith("libapp_common.a"):
                 words += common
             else:
                 words.append(output if word == self._program else objects.get(word, word))
