@@ -44,6 +44,9 @@ class HandlerTeam {
   // As HandlerPlacement::watch(), for all of them.
   std::uint64_t watch();
 
+  // Tests ask it to start, in the place of a run that would be worth its help.
+  MapHelper& map_helper() { return map_helper_; }
+
   // --- fork (fault_handler.hpp)
   void pause();
   void resume();
