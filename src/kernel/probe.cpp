@@ -9,6 +9,7 @@
 
 #include <cerrno>
 
+#include "base/raw_call.hpp"
 #include "kernel/userfaultfd_abi.hpp"
 
 namespace hinterland {
@@ -147,7 +148,7 @@ int pidfd_for_self_advice() {
   if (page == MAP_FAILED) return -1;
   iovec range{page, kPageSize};
   auto accepted = [&](int descriptor) {
-    return syscall(SYS_process_madvise, descriptor, &range, 1, MADV_DONTNEED, 0) == static_cast<long>(kPageSize);
+    return raw::checked(SYS_process_madvise, descriptor, &range, 1, MADV_DONTNEED, 0) == static_cast<long>(kPageSize);
   };
   int result = -1;
   if (accepted(abi::kPidfdSelfThreadGroup)) {

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/raw_call.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "kernel/userfaultfd_abi.hpp"
@@ -133,7 +134,7 @@ int RealKernel::register_range(std::uintptr_t address, std::size_t length) {
   request.mode = UFFDIO_REGISTER_MODE_MISSING | (features_.write_protect ? UFFDIO_REGISTER_MODE_WP : 0);
   if (ioctl(fault_fd_, UFFDIO_REGISTER, &request) != 0) return -errno;
   // The kernel serves no faults while it dumps core: it would write zeros for pages that are far (I4). Better none.
-  syscall(SYS_madvise, address, length, MADV_DONTDUMP);
+  raw::checked(SYS_madvise, address, length, MADV_DONTDUMP);
   return 0;
 }
 
@@ -257,7 +258,7 @@ std::int64_t RealKernel::move(std::uintptr_t target, std::uintptr_t source, std:
 bool RealKernel::resident(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) {
   if (present(address, pages, bits) == 0) return true;
   std::array<unsigned char, kLookPages> there{};
-  if (syscall(SYS_mincore, address, bytes_of_pages(pages), there.data()) != 0) return false;
+  if (raw::checked(SYS_mincore, address, bytes_of_pages(pages), there.data()) != 0) return false;
   std::fill(bits.begin(), bits.end(), 0);
   for (std::size_t i = 0; i < pages; ++i) bits[i / 64] |= std::uint64_t{there[i] & 1u} << (i % 64);
   return true;
@@ -326,7 +327,7 @@ int RealKernel::discard(std::span<const iovec> ranges) {
     std::span<const iovec> part = ranges.first(std::min(ranges.size(), kRangesMax));
     std::size_t bytes = 0;
     for (const iovec& range : part) bytes += range.iov_len;
-    long done = syscall(SYS_process_madvise, self_fd_, part.data(), part.size(), MADV_DONTNEED, 0);
+    long done = raw::checked(SYS_process_madvise, self_fd_, part.data(), part.size(), MADV_DONTNEED, 0);
     // Stopped half-way (a hole, a signal): dropping a range twice is harmless.
     if (done < 0 || static_cast<std::size_t>(done) != bytes)
       if (int error = discard_one_by_one(part); error != 0) return error;
@@ -338,7 +339,7 @@ int RealKernel::discard(std::span<const iovec> ranges) {
 int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) {
   // mincore answers "yes" surely and cheaply; its "no" may also mean swapped.
   if (unsigned char there = 0;
-      pages == 1 && syscall(SYS_mincore, address, kPageSize, &there) == 0 && (there & 1) != 0) {
+      pages == 1 && raw::checked(SYS_mincore, address, kPageSize, &there) == 0 && (there & 1) != 0) {
     bits[0] = 1;
     return 0;
   }
@@ -364,7 +365,7 @@ int RealKernel::make_exclusive(std::uintptr_t address) {
   // A write fault without a write breaks the sharing. Not an access of ours: the program may make the page read-only
   // or unmap it at this moment, and that must be an error here, not a signal. (5.14; pages are shared only where MOVE
   // says so, which is younger.)
-  return syscall(SYS_madvise, address, kPageSize, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+  return raw::checked(SYS_madvise, address, kPageSize, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
 }
 
 std::int64_t RealKernel::read_memory(void* target, std::uintptr_t source, std::size_t length) {

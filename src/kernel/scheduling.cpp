@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/raw_call.hpp"
+
 namespace hinterland {
 namespace {
 
@@ -23,7 +25,7 @@ ssize_t read_file(const char* path, char* text, std::size_t size) {
   int descriptor = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
   if (descriptor < 0) return -1;
   ssize_t length = syscall(SYS_read, descriptor, text, size - 1);
-  syscall(SYS_close, descriptor);
+  raw::checked(SYS_close, descriptor);
   text[length > 0 ? length : 0] = '\0';
   return length;
 }

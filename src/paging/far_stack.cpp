@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 
+#include "base/raw_call.hpp"
 #include "paging/bus_signal.hpp"
 
 namespace hinterland {
@@ -42,8 +43,8 @@ void* take() {
     if (slot.load(std::memory_order_relaxed) != nullptr)
       if (void* stack = slot.exchange(nullptr, std::memory_order_acquire); stack != nullptr) return stack;
   // By the system call itself: mmap is the interposer, which is where this comes from.
-  long made = syscall(SYS_mmap, nullptr, kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  long made = raw::checked(SYS_mmap, nullptr, kBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   return made == -1 ? nullptr : reinterpret_cast<void*>(made);
 }
 
@@ -53,7 +54,7 @@ void give_back(void* stack) {
     // release: pairs with take()
     if (slot.compare_exchange_strong(none, stack, std::memory_order_release, std::memory_order_relaxed)) return;
   }
-  syscall(SYS_munmap, stack, kBytes);
+  raw::checked(SYS_munmap, stack, kBytes);
 }
 
 bool must_stay() {

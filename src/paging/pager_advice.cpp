@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "base/raw_call.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
 
@@ -38,7 +39,7 @@ int raw_lock(std::uintptr_t address, std::size_t length, int flags) {
   return syscall(SYS_mlock2, address, length, flags) == 0 ? 0 : -errno;
 }
 int raw_unlock(std::uintptr_t address, std::size_t length) {
-  return syscall(SYS_munlock, address, length) == 0 ? 0 : -errno;
+  return raw::checked(SYS_munlock, address, length) == 0 ? 0 : -errno;
 }
 
 }  // namespace
@@ -197,7 +198,7 @@ int Pager::core(std::uintptr_t address, std::size_t length, unsigned char* vecto
   length = page_ceil(length);
   MapGuard guard(*impl_);
   std::size_t covered = impl_->covered_prefix(address, length);
-  if (covered != 0 && syscall(SYS_mincore, address, covered, vector) != 0) return -errno;
+  if (covered != 0 && raw::checked(SYS_mincore, address, covered, vector) != 0) return -errno;
   if (covered != length) return -ENOMEM;
   if (!impl_->core.managed.load()) return 0;
   for (std::size_t i = 0; i < length >> kPageShift; ++i) {
@@ -213,7 +214,7 @@ int Pager::sync(std::uintptr_t address, std::size_t length, int flags) {
   MapGuard guard(*impl_);
   std::size_t covered = 0;
   for (const Region& piece : impl_->pieces(address, length)) {
-    if (syscall(SYS_msync, piece.start, piece.length(), flags) != 0) return -errno;
+    if (raw::checked(SYS_msync, piece.start, piece.length(), flags) != 0) return -errno;
     covered += piece.length();
   }
   return covered == length ? 0 : -ENOMEM;

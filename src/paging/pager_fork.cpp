@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
+#include "base/raw_call.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
 
@@ -28,7 +29,7 @@ bool is_mapped(std::uintptr_t address, std::size_t length) {
   std::array<unsigned char, 1024> ignored;
   for (std::size_t at = 0; at < length; at += bytes_of_pages(ignored.size())) {
     std::size_t bytes = std::min(length - at, bytes_of_pages(ignored.size()));
-    if (syscall(SYS_mincore, address + at, bytes, ignored.data()) != 0) return false;
+    if (raw::checked(SYS_mincore, address + at, bytes, ignored.data()) != 0) return false;
   }
   return true;
 }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/raw_call.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
 
@@ -193,10 +194,10 @@ void Pager::Impl::alike_reserved(std::uintptr_t address, std::size_t length) {
 int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   // After mlockall(MCL_FUTURE) the kernel locks a reservation, too, and counts it beside what it replaces.
   const bool locks = attributes_of_new != 0;
-  if (locks) syscall(SYS_munlock, address, length);
+  if (locks) raw::checked(SYS_munlock, address, length);
   void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
   if (mapped == MAP_FAILED) return -errno;
-  if (locks) syscall(SYS_munlock, address, length);
+  if (locks) raw::checked(SYS_munlock, address, length);
   alike_reserved(address, length);
   return 0;
 }

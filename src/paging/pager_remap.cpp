@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/raw_call.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
 
@@ -113,8 +114,8 @@ std::intptr_t Pager::Impl::move_foreign(std::uintptr_t address, std::size_t old_
   if (new_address == 0 && (flags & MREMAP_DONTUNMAP) == 0 && old_length != 0 &&
       can_grow(address + old_length, more)) {
     // It grows only into addresses without any mapping, and there is our reservation.
-    syscall(SYS_munmap, address + old_length, more);
-    long grown = syscall(SYS_mremap, address, old_length, new_length, 0);
+    raw::checked(SYS_munmap, address + old_length, more);
+    long grown = raw::checked(SYS_mremap, address, old_length, new_length, 0);
     int error = grown < 0 ? -errno : 0;
     if (error != 0) {
       reserve_again(address + old_length, more);
@@ -136,7 +137,7 @@ std::intptr_t Pager::Impl::move_foreign(std::uintptr_t address, std::size_t old_
 std::intptr_t Pager::Impl::move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length,
                                            int flags, std::uintptr_t target) {
   const int attributes = regions.find(address)->attributes;
-  long moved = syscall(SYS_mremap, address, old_length, new_length, flags, target);
+  long moved = raw::checked(SYS_mremap, address, old_length, new_length, flags, target);
   if (moved < 0) {
     int error = -errno;
     reclaim_hole(target, new_length);
@@ -175,7 +176,7 @@ std::intptr_t Pager::Impl::move_mapping(const Region& old, std::size_t new_lengt
     if (new_address == 0) return -ENOMEM;
   }
   // Locked pages can be neither moved nor unmapped by themselves.
-  if ((old.attributes & kLocked) != 0) syscall(SYS_munlock, old.start, old.length());
+  if ((old.attributes & kLocked) != 0) raw::checked(SYS_munlock, old.start, old.length());
   std::intptr_t result = place(new_address, new_length, old.protection, old.flags);
   int error = result < 0 ? static_cast<int>(result) : move_pages(old.start, new_address, old.length());
   if (error != 0) {  // the old range is as it was
@@ -218,8 +219,8 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
     std::size_t length = moves_only ? piece.length() : new_length;
     std::intptr_t moved;
     if (piece.surrendered)
-      moved = syscall(SYS_mremap, address + (target - new_address), old_length == 0 ? 0 : piece.length(), length,
-                      flags, target);
+      moved = raw::checked(SYS_mremap, address + (target - new_address), old_length == 0 ? 0 : piece.length(), length,
+                           flags, target);
     else
       moved = parts.move_piece_out(piece, length, flags, target);
     if (moved < 0) return piece.surrendered ? -errno : moved;
@@ -239,14 +240,14 @@ std::intptr_t Pager::Impl::move_piece_out(const Region& piece, std::size_t new_l
   if (raw_mmap(reinterpret_cast<void*>(target), new_length, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | piece.flags) == MAP_FAILED)
     return -errno;
-  if ((piece.attributes & kLocked) != 0) syscall(SYS_munlock, piece.start, piece.length());
+  if ((piece.attributes & kLocked) != 0) raw::checked(SYS_munlock, piece.start, piece.length());
   if ((piece.protection & PROT_READ) == 0) {
     LockGuard no_taking(core.protection_mutex);
     if (raw_mprotect(memory, piece.length(), PROT_READ) != 0) return -errno;
   }
   std::memcpy(reinterpret_cast<void*>(target), memory, piece.length());
   apply({target, target + new_length, piece.protection, piece.flags, false, piece.attributes & ~kLocked});
-  if ((piece.attributes & kLocked) != 0) syscall(SYS_mlock, target, new_length);
+  if ((piece.attributes & kLocked) != 0) raw::checked(SYS_mlock, target, new_length);
   raw_mprotect(reinterpret_cast<void*>(target), new_length, piece.protection);
   if ((flags & MREMAP_DONTUNMAP) == 0) return unmap(piece.start, piece.length());
   set_locked(piece.start, piece.length(), 0);
@@ -266,7 +267,7 @@ namespace {
 // 0, or -errno when nothing was moved.
 int move_present(std::uintptr_t from, std::uintptr_t to, std::size_t length) {
   constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  if (syscall(SYS_mremap, from, length, length, kFlags, to) != -1) return 0;
+  if (raw::checked(SYS_mremap, from, length, length, kFlags, to) != -1) return 0;
   if (errno != EFAULT || length == kPageSize) return -errno;
   std::size_t half = page_floor(length / 2);
   if (int error = move_present(from, to, half); error != 0) return error;

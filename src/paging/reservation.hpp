@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include "base/raw_call.hpp"
+
 namespace hinterland {
 
 #ifdef HINTERLAND_STEPPED  // the same calls, of which the fake kernel hears (testing/step_seams.cpp)
@@ -17,16 +19,16 @@ int raw_madvise(void* address, std::size_t length, int advice);
 #else
 // System calls made directly: in a preloaded library the libc symbols are the interposers.
 inline void* raw_mmap(void* address, std::size_t length, int protection, int flags, int descriptor = -1) {
-  return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, descriptor, 0));
+  return reinterpret_cast<void*>(raw::checked(SYS_mmap, address, length, protection, flags, descriptor, 0));
 }
 inline int raw_munmap(void* address, std::size_t length) {
-  return static_cast<int>(syscall(SYS_munmap, address, length));
+  return static_cast<int>(raw::checked(SYS_munmap, address, length));
 }
 inline int raw_mprotect(void* address, std::size_t length, int protection) {
-  return static_cast<int>(syscall(SYS_mprotect, address, length, protection));
+  return static_cast<int>(raw::checked(SYS_mprotect, address, length, protection));
 }
 inline int raw_madvise(void* address, std::size_t length, int advice) {
-  return static_cast<int>(syscall(SYS_madvise, address, length, advice));
+  return static_cast<int>(raw::checked(SYS_madvise, address, length, advice));
 }
 #endif
 

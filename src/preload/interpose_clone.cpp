@@ -1,5 +1,6 @@
-// Children by other calls than fork: clone() of libc, and clone, clone3 and fork through syscall(2). Where they copy
-// the memory (no CLONE_VM) they go the way of fork, so that the child has its far memory; all others pass.
+// Children by other calls than fork: clone() of libc, and clone and clone3 through syscall(2)
+// (interpose_syscall.cpp). Where they copy the memory (no CLONE_VM) they go the way of fork, so that the child has
+// its far memory; all others pass.
 //
 // Some copies cannot have far memory and pass, too: those that share the table of descriptors (the runtime's own
 // would be closed for both), bring a thread pointer, or begin on another stack in the middle of syscall(2). What
@@ -11,18 +12,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdarg>
 #include <cstdint>
 #include <cstring>
 
-#include "base/signal_handlers.hpp"
+#include "preload/copying.hpp"
 #include "preload/forking.hpp"
-#include "preload/held_for_call.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
-#include "preload/threads.hpp"
 
 namespace {
 
@@ -120,39 +118,18 @@ int do_clone(Entry* entry, void* stack, int flags, void* argument, int* parent_i
   return child;
 }
 
-// With the program's only thread its process ends: the runtime's threads would go on, and keep it. Threads that were
-// made by clone are not counted, but none of them is the first.
-bool ends_process() {
-  return serves_program() && threads::is_last() && raw::call(SYS_gettid) == raw::call(SYS_getpid);
-}
-
-long as_libc(long result) {
-  if (!raw::failed(result)) return result;
-  errno = static_cast<int>(-result);
-  return -1;
-}
-
-// In signal mode the kernel serves no fault on what the arguments point at, be it the word of a futex, of which the
-// C++ library's waiting on atomics is made. How much it would use is not known here: what lies within a page is
-// there.
-long held_call(long number, long a, long b, long c, long d, long e, long f) {
-  auto held = [](long argument) { return HeldForCall(reinterpret_cast<const void*>(argument), kPageSize); };
-  HeldForCall first = held(a), second = held(b), third = held(c), fourth = held(d), fifth = held(e), sixth = held(f);
-  return as_libc(raw::call(number, a, b, c, d, e, f));
-}
-
 }  // namespace
-
-extern "C" {
-__attribute__((used, visibility("hidden"))) bool hinterland_notices_all = false;
-}
 
 namespace hinterland::forking {
 // The handler of a crash calls clone, and it may be the loader that crashed.
-void prepare() {
-  g_next_clone.resolve();
-  hinterland_notices_all = pager().faults_by_signal();
+void resolve_clone() { g_next_clone.resolve(); }
+
+bool copies_memory(std::uint64_t flags) { return copies(flags); }
+pid_t fork_by_clone(std::uint64_t flags, int* parent_id, int* child_id) {
+  return Copying(flags, parent_id, child_id).make();
 }
+pid_t fork_by_clone3(const clone_args* arguments, std::size_t size) { return Copying(arguments, size).make(); }
+
 }  // namespace hinterland::forking
 
 // No code of its own: where the flags say so the child begins on another stack, in libc's function.
@@ -168,87 +145,4 @@ HL_INTERPOSED int clone(Entry* entry, void* stack, int flags, void* argument, ..
 HL_INTERPOSED int __clone(Entry* entry, void* stack, int flags, void* argument, ...) noexcept
     __attribute__((alias("clone")));
 
-// The calls that syscall() below does not make itself.
-extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long a, long b, long c, long d, long e,
-                                                              long f) {
-  // Hints rely on there being no handlers until we say so. (Not read: the pointer may be wrong, which is EFAULT.)
-  if (number == SYS_rt_sigaction && b != 0) signal_handlers::expect(static_cast<int>(a));
-  if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
-  if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e, f));
-  if (number == SYS_fork) return forking::fork_plain();
-  if (number == SYS_clone && copies(static_cast<std::uint64_t>(a)))
-    return Copying(static_cast<std::uint64_t>(a), reinterpret_cast<int*>(c), reinterpret_cast<int*>(d)).make();
-  const auto* arguments = reinterpret_cast<const clone_args*>(a);
-  if (number == SYS_clone3 && copies(arguments->flags)) return Copying(arguments, static_cast<std::size_t>(b)).make();
-  return held_call(number, a, b, c, d, e, f);
-}
-
-extern "C" __attribute__((used)) long hinterland_failed_call(long result) { return as_libc(result); }
-
-// As libc's, in so far as a call that makes a thread comes back on the stack that was given for it, without a frame
-// of ours there. Only what may copy or end the process, or install a signal handler is looked at:
-// - exit, exit_group, fork, rt_sigaction: always
-// - clone, unless it shares the memory (CLONE_VM, 0x100) or gives a stack
-// - clone3, the same (clone_args: flags at 0, stack at 40), if its size is one that we know (64 to 88 bytes)
-// - in signal mode all others, but for vfork
-// Without the parameters that <unistd.h> declares: not optimised, GCC saves those of "..." in a frame that is not
-// there.
-extern "C" __attribute__((visibility("default"))) void hinterland_syscall() __asm__("syscall");
-__attribute__((naked)) void hinterland_syscall() {
-  __asm__(
-      "cmp $60, %rdi\n\t"
-      "je 3f\n\t"
-      "cmp $231, %rdi\n\t"
-      "je 3f\n\t"
-      "cmp $57, %rdi\n\t"
-      "je 3f\n\t"
-      "cmp $13, %rdi\n\t"
-      "je 3f\n\t"
-      "cmp $56, %rdi\n\t"
-      "je 1f\n\t"
-      "cmp $435, %rdi\n\t"
-      "je 2f\n\t"
-      "cmp $58, %rdi\n\t"
-      "je 0f\n\t"
-      "cmpb $0, hinterland_notices_all(%rip)\n\t"
-      "jne 3f\n"
-      "0:\n\t"
-      "mov %rdi, %rax\n\t"
-      "mov %rsi, %rdi\n\t"
-      "mov %rdx, %rsi\n\t"
-      "mov %rcx, %rdx\n\t"
-      "mov %r8, %r10\n\t"
-      "mov %r9, %r8\n\t"
-      "mov 8(%rsp), %r9\n\t"
-      "syscall\n\t"
-      "cmp $-4095, %rax\n\t"
-      "jae 4f\n\t"
-      "ret\n"
-      "1:\n\t"
-      "test $0x100, %esi\n\t"
-      "jnz 0b\n\t"
-      "test %rdx, %rdx\n\t"
-      "jnz 0b\n\t"
-      "jmp 3f\n"
-      "2:\n\t"
-      "test %rsi, %rsi\n\t"
-      "jz 0b\n\t"
-      "cmp $64, %rdx\n\t"
-      "jb 0b\n\t"
-      "cmp $88, %rdx\n\t"
-      "ja 0b\n\t"
-      "testl $0x100, (%rsi)\n\t"
-      "jnz 0b\n\t"
-      "cmpq $0, 40(%rsi)\n\t"
-      "jne 0b\n"
-      "3:\n\t"
-      "jmp hinterland_noticed_call\n"
-      "4:\n\t"
-      "mov %rax, %rdi\n\t"
-      "jmp hinterland_failed_call");
-}
-
-static_assert(SYS_exit == 60 && SYS_exit_group == 231 && SYS_fork == 57 && SYS_clone == 56 && SYS_clone3 == 435 &&
-              SYS_rt_sigaction == 13 && SYS_vfork == 58);
-static_assert(CLONE_VM == 0x100 && offsetof(clone_args, flags) == 0 && offsetof(clone_args, stack) == 40);
-static_assert(sizeof(clone_args) == CLONE_ARGS_SIZE_VER2 && CLONE_ARGS_SIZE_VER0 == 64 && CLONE_ARGS_SIZE_VER2 == 88);
+static_assert(sizeof(clone_args) == CLONE_ARGS_SIZE_VER2);

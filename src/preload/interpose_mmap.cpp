@@ -1,5 +1,6 @@
 // The memory calls: from the program to mappings.hpp, from the runtime itself to the kernel.
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #include <cerrno>
 #include <cstdarg>
@@ -7,6 +8,7 @@
 #include "preload/allocation_watch.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/mappings.hpp"
+#include "preload/process_advice.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
 #include "preload/uninterrupted.hpp"
@@ -79,6 +81,20 @@ HL_INTERPOSED int posix_madvise(void* address, std::size_t length, int advice) n
   if (advice == POSIX_MADV_DONTNEED) return 0;
   return -(serves_program() ? mappings::advise(number(address), length, advice)
                             : raw::madvise(number(address), length, advice));
+}
+HL_INTERPOSED ssize_t process_madvise(int process, const struct iovec* ranges, std::size_t count, int advice,
+                                      unsigned flags) noexcept {
+  long done = serves_program() ? mappings::advise_process(process, ranges, count, advice, flags)
+                               : raw::call(SYS_process_madvise, process, reinterpret_cast<long>(ranges),
+                                           static_cast<long>(count), advice, static_cast<int>(flags));
+  return reinterpret_cast<ssize_t>(as_pointer(done));  // -1 is the same in both
+}
+// A segment replaces what lies at a fixed address, as a foreign mapping does.
+HL_INTERPOSED void* shmat(int segment, const void* address, int flags) noexcept {
+  if (serves_program() && (flags & SHM_REMAP) != 0)
+    if (int error = mappings::make_way_for_segment(segment, number(address), flags); error < 0)
+      return as_pointer(error);
+  return as_pointer(raw::call(SYS_shmat, segment, static_cast<long>(number(address)), flags));
 }
 HL_INTERPOSED int mincore(void* address, std::size_t length, unsigned char* vector) noexcept {
   HeldForCall held(vector, length / kPageSize + 1);

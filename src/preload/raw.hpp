@@ -10,25 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#ifndef __x86_64__
-#error "raw system calls are written for x86-64 only"
-#endif
+#include "base/raw_call.hpp"
 
 namespace hinterland::raw {
-
-inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
-  register long r10 __asm__("r10") = d;
-  register long r8 __asm__("r8") = e;
-  register long r9 __asm__("r9") = f;
-  long result;
-  __asm__ volatile("syscall"
-                   : "=a"(result)
-                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                   : "rcx", "r11", "memory");
-  return result;
-}
-
-inline bool failed(std::intptr_t result) { return result < 0 && result >= -4095; }
 
 inline std::intptr_t mmap(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor = -1,
                           off_t offset = 0) {

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/raw_call.hpp"
 #include "base/units.hpp"
 #include "signal/held.hpp"
 #include "signal/interposed.hpp"
@@ -32,14 +33,21 @@ thread_local stack_t t_asked = {nullptr, SS_DISABLE, 0};  // by the program
 pthread_key_t g_key;
 bool g_have_key = false;
 
-// By system calls: a mapping of the program's could be far.
+// By raw system calls: a mapping of the program's could be far.
+void* map_local(std::size_t bytes) {
+  long made = raw::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return raw::failed(made) ? nullptr : reinterpret_cast<void*>(made);
+}
+void unmap_local(void* address, std::size_t bytes) {
+  raw::call(SYS_munmap, reinterpret_cast<long>(address), static_cast<long>(bytes));
+}
+
 char* make_block() {
-  long made =
-      syscall(SYS_mmap, nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (made == -1) return nullptr;
-  auto* block = reinterpret_cast<char*>(made);
-  syscall(SYS_mprotect, block, kPageSize, PROT_NONE);
-  syscall(SYS_mprotect, block + kPageSize + kPart, kPageSize, PROT_NONE);
+  auto* block = static_cast<char*>(map_local(kBlock));
+  if (block == nullptr) return nullptr;
+  for (char* guard : {block, block + kPageSize + kPart})
+    raw::call(SYS_mprotect, reinterpret_cast<long>(guard), static_cast<long>(kPageSize), PROT_NONE);
   return block;
 }
 
@@ -75,7 +83,7 @@ void thread_ends(void* value) {
   hl_self_paging.use_stack(nullptr, 0);
   // Refused on a thread that ends on its alternate stack: then the block stays.
   if (t_asked.ss_flags == SS_DISABLE && set_alternate(nullptr, 0, SS_DISABLE) != 0) return;
-  syscall(SYS_munmap, t_block, kBlock);
+  unmap_local(t_block, kBlock);
   t_block = nullptr;
 }
 
@@ -88,7 +96,7 @@ struct Start {
 
 void* run(void* pointer) {
   Start start = *static_cast<Start*>(pointer);
-  syscall(SYS_munmap, pointer, sizeof(Start));
+  unmap_local(pointer, sizeof(Start));
   use_block(start.block);
   if (start.blocks_bus) hl_self_paging.block(1);
   return start.routine(start.argument);
@@ -103,10 +111,9 @@ HL_INTERPOSED(int, pthread_create,
   if (!self_paging()) return NEXT(pthread_create)(thread, attributes, routine, argument);
   char* block = make_block();
   if (block == nullptr) return EAGAIN;
-  void* place = reinterpret_cast<void*>(
-      syscall(SYS_mmap, nullptr, sizeof(Start), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  if (place == MAP_FAILED) {
-    syscall(SYS_munmap, block, kBlock);
+  void* place = map_local(sizeof(Start));
+  if (place == nullptr) {
+    unmap_local(block, kBlock);
     return EAGAIN;
   }
   auto* start = new (place) Start{routine, argument, block, hl_self_paging.is_blocked() != 0};
@@ -116,8 +123,8 @@ HL_INTERPOSED(int, pthread_create,
   hold_top_of_stack(attributes);
   int error = held.done(NEXT(pthread_create)(thread, attributes, run, start));
   if (error == 0) return 0;
-  syscall(SYS_munmap, block, kBlock);
-  syscall(SYS_munmap, start, sizeof(Start));
+  unmap_local(block, kBlock);
+  unmap_local(start, sizeof(Start));
   return error;
 }
 

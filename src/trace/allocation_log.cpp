@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "base/clock.hpp"
+#include "base/raw_call.hpp"
 #include "trace/callers.hpp"
 #include "trace/ring.hpp"
 #include "trace/ring_observer.hpp"
@@ -89,11 +90,11 @@ bool begin_life(AllocationEvent& event) {
 bool begin() {
   constexpr std::size_t kBytes = kBuckets * sizeof(Bucket);
   if (Bucket* table = g_table.load(); table != nullptr) {  // of an earlier recording: what it says is out of date
-    syscall(SYS_madvise, table, kBytes, MADV_DONTNEED);
+    raw::checked(SYS_madvise, table, kBytes, MADV_DONTNEED);
     return true;
   }
-  long memory =
-      syscall(SYS_mmap, nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+  long memory = raw::checked(SYS_mmap, nullptr, kBytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
   if (memory == -1) return false;
   g_table.store(reinterpret_cast<Bucket*>(memory), std::memory_order_release);
   return true;

@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
+#include "base/raw_call.hpp"
 #include "base/stats.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/pager.hpp"
@@ -109,13 +110,13 @@ void RingObserver::open() {
   int file = create_file();
   // The space is taken now: a write to a page that memory has no room for would be a SIGBUS later.
   if (file >= 0 && syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(kRingBytes)) == 0) {
-    auto at = syscall(SYS_mmap, nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
+    auto at = raw::checked(SYS_mmap, nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
     if (at != -1) made = reinterpret_cast<RingFile*>(at);
   }
   if (made == nullptr && errno != ENOENT)  // without the directory the recorder has ended, and nobody waits for more
     log::warning("process %d is not traced: no room for its records in %s (%s)", mine, directory,
                  strerrordesc_np(errno));
-  if (file >= 0) syscall(SYS_close, file);
+  if (file >= 0) raw::checked(SYS_close, file);
   if (made != nullptr) describe(*made);
   ring_.store(made, std::memory_order_release);
   process_.store(mine, std::memory_order_release);
@@ -126,8 +127,8 @@ void RingObserver::open() {
 // sees it. The addresses are not used again.
 void RingObserver::give_up(RingFile* ring) {
   if (!ring_.compare_exchange_strong(ring, nullptr)) return;
-  syscall(SYS_mmap, ring, kRingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-          -1, 0L);
+  raw::checked(SYS_mmap, ring, kRingBytes, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0L);
 }
 
 // A recorder that ended has taken its directory away, and one that was killed has left that to the next.
@@ -182,7 +183,7 @@ std::uint64_t RingObserver::instruction_of(std::uint32_t thread_id) {
   long file = syscall(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   long length = syscall(SYS_read, file, text, sizeof text - 1);
-  syscall(SYS_close, file);
+  raw::checked(SYS_close, file);
   if (length <= 0) return 0;
   text[length] = '\0';
   const char* last = std::strrchr(text, ' ');
