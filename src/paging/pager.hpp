@@ -86,8 +86,8 @@ class Pager {
 
   // --- mappings: private anonymous memory in the window -------------------------------------------------------
   // A new mapping, `alignment` a power of two >= kPageSize. `flags` are extra mmap flags to keep (MAP_NORESERVE,
-  // ...). Address, or -ENOMEM when the window or the kernel has no room.
-  std::intptr_t map(std::size_t length, std::size_t alignment, int protection, int flags = 0);
+  // ...). Address, or -ENOMEM when the kernel has no room, or the window not `leave` bytes more.
+  std::intptr_t map(std::size_t length, std::size_t alignment, int protection, int flags = 0, std::size_t leave = 0);
   // At a given address, which lies wholly in the window: replaces what is there, as MAP_FIXED does.
   // no_replace: -EEXIST when something is there.
   std::intptr_t map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace);

@@ -202,10 +202,12 @@ int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   return 0;
 }
 
-std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags) {
+std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags, std::size_t leave) {
   length = page_ceil(length);
   if (length == 0) return -ENOMEM;
   MapGuard guard(*impl_);
+  const std::size_t free = bytes_ - std::min(bytes_, impl_->regions.mapped_bytes());
+  if (leave != 0 && (free < leave || length > free - leave)) return -ENOMEM;
   std::uintptr_t address = impl_->core.window.allocate(length, std::max(alignment, kPageSize));
   if (address == 0) return -ENOMEM;
   std::intptr_t placed = impl_->place(address, length, protection, flags);

@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "base/units.hpp"
 #include "preload/left_local.hpp"
 #include "preload/pieces.hpp"
@@ -116,6 +118,51 @@ std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protecti
   return error != 0 ? error : static_cast<std::intptr_t>(start);
 }
 
+// A large mapping with a hint outside the window is put into it: most programs take any place. Some insist (Java with
+// ZGC, whose pointers have meaning in their high bits), and show it: they give such a mapping back at once, and ask
+// for as much at another place.
+class Hints {
+ public:
+  // relaxed, all: a thread knows what it did itself, and between threads a chance missed is a mapping in the window
+  void displaced(std::uintptr_t to, std::size_t length) {
+    to_.store(to, std::memory_order_relaxed);
+    length_.store(length, std::memory_order_relaxed);
+  }
+  void unmapped(std::uintptr_t address, std::size_t length) {
+    if (address != to_.load(std::memory_order_relaxed) || length != length_.load(std::memory_order_relaxed)) return;
+    to_.store(0, std::memory_order_relaxed);
+    refused_.store(length, std::memory_order_relaxed);
+  }
+  bool insists_on(std::size_t length, int protection) const {
+    return protection == PROT_NONE && length == refused_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uintptr_t> to_{0};                // where the latest one was put
+  std::atomic<std::size_t> length_{0}, refused_{0};  // of that; of the latest that was given back
+};
+constinit Hints g_hints;
+
+// 0: something else is there.
+std::intptr_t map_outside_at(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
+                             off_t offset) {
+  std::intptr_t made = map_outside(address, length, protection, flags, descriptor, offset);
+  if (raw::failed(made) || made == static_cast<std::intptr_t>(page_floor(address))) return made;
+  raw::munmap(static_cast<std::uintptr_t>(made), length);
+  left_local::remove(static_cast<std::uintptr_t>(made), length);
+  return 0;
+}
+
+// Natively it could be had, and reserving is all that many programs do with such a range.
+std::intptr_t map_too_large(std::uintptr_t address, std::size_t length, int protection, int flags) {
+  std::intptr_t made = map_outside(address, length, protection, flags, -1, 0);
+  static std::atomic<bool> told{false};
+  if (!raw::failed(made) && !told.exchange(true))
+    log::info("a mapping of %zu GiB does not fit into the addresses for far memory (--window): it stays local",
+              length / kGiB);
+  return made;
+}
+
 // A hint in the window is honoured where the place is free, as the kernel does; for mappings of every kind, since to
 // the kernel alone the whole window is in use. 0: it cannot be.
 std::intptr_t map_at_hint(std::uintptr_t hint, std::size_t length, int protection, int flags, int descriptor,
@@ -138,14 +185,26 @@ std::intptr_t map(std::uintptr_t address, std::size_t length, int protection, in
   if (!odd_request && !is_fixed(flags) && address != 0)
     if (std::intptr_t there = map_at_hint(address, length, protection, flags, descriptor, offset); there != 0)
       return there;
-  bool near_hint = address != 0 && length <= kNearHintBytes && !pager().contains(address);
+  bool hint_outside = !odd_request && !is_fixed(flags) && address != 0 && !pager().contains(address);
+  if (hint_outside && g_hints.insists_on(length, protection))
+    if (std::intptr_t there = map_outside_at(address, length, protection, flags, descriptor, offset); there != 0)
+      return there;
+  bool near_hint = hint_outside && length <= kNearHintBytes;
   bool ours = is_private_anonymous(flags) && (flags & (MAP_32BIT | MAP_STACK)) == 0 && !is_fixed(flags) &&
               length >= kPageSize && !odd_request && !near_hint;
   if (!ours) return map_outside(address, length, protection, flags, descriptor, offset);
-  return uninterrupted([=] { return pager().map(page_ceil(length), kPageSize, protection, flags & ~kKindFlags); });
+  std::intptr_t made = uninterrupted([=] {
+    // The heap is never left without addresses, whatever is reserved beside it.
+    const std::size_t for_heap = pager().window_bytes() / 16;
+    return pager().map(page_ceil(length), kPageSize, protection, flags & ~kKindFlags, for_heap);
+  });
+  if (made == -ENOMEM) return map_too_large(address, length, protection, flags);
+  if (hint_outside && !raw::failed(made)) g_hints.displaced(static_cast<std::uintptr_t>(made), length);
+  return made;
 }
 
 int unmap(std::uintptr_t address, std::size_t length) {
+  g_hints.unmapped(address, length);
   if (!is_plain_range(address, length)) return -EINVAL;
   return for_pieces(edges(), address, page_ceil(length), [](std::uintptr_t at, std::size_t bytes, bool in_window) {
     if (in_window) return uninterrupted([=] { return pager().unmap(at, bytes); });
