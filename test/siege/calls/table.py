@@ -69,7 +69,7 @@ def problems_of(kinds, calls, build):
         known = tests_of(build)
         for kind, columns in kinds.items():
             problems += [f"{kind}: no test {test}" for test in columns[3].split(", ")
-                         if not any(name == test or name.startswith(test + ".") for name in known)]
+                         if test != "none yet" and not any(name == test or name.startswith(test + ".") for name in known)]
     return problems
 
 
