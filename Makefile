@@ -14,30 +14,33 @@ SOAK_FLAGS ?=
 packages = @scripts/install-packages
 sources  = $(shell find src include test bench examples -name '*.[ch]pp' -o -name '*.[ch]' 2>/dev/null)
 
-# $(call build,PRESET): configures once (ninja configures again by itself when a CMakeLists.txt changes) and builds.
+# $(call build,FOLDER,PRESET,TARGETS): configures once (ninja configures again by itself when a CMakeLists.txt changes)
+# and builds these targets: all (what is shipped), tests, benchmarks (cmake/parts.cmake), or programs by name.
 define build
 	@test -f $(1)/build.ninja || cmake --preset $(2)
-	@cmake --build $(1) --parallel $(JOBS)
+	@cmake --build $(1) --parallel $(JOBS) --target $(3)
 endef
 
 .DEFAULT_GOAL := all
 .PHONY: all test soak demo bench bench-quick bench-hints bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
-all:  ## build everything; the command is build/bin/hinterland
+all:  ## build what is shipped; the command is build/bin/hinterland
 	$(packages) build
-	$(call build,build,release)
+	$(call build,build,release,all)
 
 test:  ## unit tests, the layering check and whole programs under far memory
 	$(packages) build test
-	$(call build,build,release)
+	$(call build,build,release,tests)
 	@ctest --preset release $(CTEST_FLAGS)
 
-soak: all  ## the long tests, with progress (SOAK_FLAGS: --list, --only PATTERN, --minutes N)
-	$(packages) test soak
+soak:  ## the long tests, with progress (SOAK_FLAGS: --list, --only PATTERN, --minutes N)
+	$(packages) build test soak
+	$(call build,build,release,tests)
 	@test/soak/run.py $(SOAK_FLAGS)
 
-demo: all  ## a database larger than its local memory, natively and on far memory
-	$(packages) demo
+demo:  ## a database larger than its local memory, natively and on far memory
+	$(packages) build demo
+	$(call build,build,release,hinterland hinterland-preload)
 	@demo/run
 
 bench: bench-build  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of bench/run, which is then all)
@@ -52,10 +55,10 @@ bench-quick: bench-build  ## the same benchmarks, shorter and coarser
 bench-apps: bench-build  ## the applications of the far-memory papers (BENCH_FLAGS: options of bench/apps/run)
 	@bench/apps/run $(BENCH_FLAGS)
 
-bench-build:
+bench-build:  ## build the benchmarks alone
 	$(packages) build bench
 	@cmake --preset release >/dev/null  # what has just been installed is found
-	@cmake --build build --parallel $(JOBS)
+	@cmake --build build --parallel $(JOBS) --target benchmarks
 
 install: all  ## install below $(DESTDIR)$(PREFIX)
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null  # the systemd unit names the prefix
@@ -63,12 +66,12 @@ install: all  ## install below $(DESTDIR)$(PREFIX)
 
 asan:  ## unit tests under the address and undefined-behaviour sanitizers
 	$(packages) build
-	$(call build,build/asan,asan)
+	$(call build,build/asan,asan,tests)
 	@ctest --preset asan $(CTEST_FLAGS)
 
 tsan:  ## unit tests under the thread sanitizer
 	$(packages) build
-	$(call build,build/tsan,tsan)
+	$(call build,build/tsan,tsan,tests)
 	@ctest --preset tsan $(CTEST_FLAGS)
 
 fuzz:  ## run each fuzz target for FUZZ_SECONDS (60), with progress; FUZZ_FLAGS: options of test/fuzz/run
@@ -79,11 +82,11 @@ fuzz:  ## run each fuzz target for FUZZ_SECONDS (60), with progress; FUZZ_FLAGS:
 
 debug:  ## unoptimised build with HL_DCHECK in build/debug
 	$(packages) build
-	$(call build,build/debug,debug)
+	$(call build,build/debug,debug,all tests)
 
 coverage:  ## lines of src/ that the tests execute, by file
 	$(packages) build test coverage
-	$(call build,build/coverage,coverage)
+	$(call build,build/coverage,coverage,tests)
 	@find build/coverage -name '*.gcda' -delete
 	@ctest --preset coverage $(CTEST_FLAGS)
 	@scripts/coverage build/coverage

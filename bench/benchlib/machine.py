@@ -21,7 +21,7 @@ def build_type(build_folder):
         with open(cache, encoding="utf-8") as file:
             lines = [line.strip() for line in file if "=" in line and line[0] not in "#/"]
     except OSError:
-        raise Refused(f"there is no {cache}, so this may be a debug build. Build with: make") from None
+        raise Refused(f"there is no {cache}, so this may be a debug build. Build with: make bench-build") from None
     settings = {name.split(":")[0]: value for name, _, value in (line.partition("=") for line in lines)}
     kind = settings.get("CMAKE_BUILD_TYPE", "")
     wrong = [] if kind in FAST_BUILDS else [f"{kind or 'plain'} build"]
@@ -33,7 +33,7 @@ def build_type(build_folder):
     if kind in FAST_BUILDS and "-DNDEBUG" not in flags:
         wrong.append("build without NDEBUG")
     if wrong:
-        raise Refused(f"{build_folder} is a {' and a '.join(wrong)}: its figures mean nothing. Build with: make")
+        raise Refused(f"{build_folder} is a {' and a '.join(wrong)}: its figures mean nothing. Build with: make bench-build")
     return kind
 
 

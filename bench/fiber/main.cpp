@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   options.number("--repeats", repeats, "samples of each figure", 1, 1000);
   if (std::optional<int> status = options.parse(argc, argv)) return *status;
 #ifndef NDEBUG
-  std::fprintf(stderr, "fiber: this is a debug build, and its figures mean nothing. Build with: make\n");
+  std::fprintf(stderr, "fiber: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
   return 2;
 #endif
   hinterland::Json document{{"schema_version", 1}, {"program", "fiber"}, {"repeats", repeats}};

@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (kDebugBuild) {
-    std::fprintf(stderr, "hints: this is a debug build, and its figures mean nothing. Build with: make\n");
+    std::fprintf(stderr, "hints: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
     return 2;
   }
   try {
