@@ -10,6 +10,7 @@ EDEN_FLAGS ?=
 FUZZ_FLAGS ?=
 FUZZ_SECONDS ?= 60
 SOAK_FLAGS ?=
+FLAKY_FLAGS ?=
 
 packages = @scripts/install-packages
 sources  = $(shell find src include test bench examples -name '*.[ch]pp' -o -name '*.[ch]' 2>/dev/null)
@@ -22,7 +23,7 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all test soak demo bench bench-quick bench-hints bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
+.PHONY: all test flaky soak demo bench bench-quick bench-hints bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
 all:  ## build what is shipped; the command is build/bin/hinterland
 	$(packages) build
@@ -32,6 +33,11 @@ test:  ## unit tests, the layering check and whole programs under far memory
 	$(packages) build test
 	$(call build,build,release,tests)
 	@ctest --preset release $(CTEST_FLAGS)
+
+flaky:  ## tests that changed, thirty times beside a load and on one CPU (FLAKY_FLAGS: options of test/flaky/run.py)
+	$(packages) build test
+	$(call build,build,release,tests)
+	@test/flaky/run.py $(FLAKY_FLAGS)
 
 soak:  ## the long tests, with progress (SOAK_FLAGS: --list, --only PATTERN, --minutes N)
 	$(packages) build test soak
