@@ -64,7 +64,7 @@ def own_files(test, sources, build):
     """The files of a test itself. For one that is run by a folder's Python modules: all of that folder."""
     files = set()
     for word in test.get("command", []):
-        if word.startswith(build + os.sep) and os.access(word, os.X_OK):
+        if word.startswith(build + os.sep) and os.path.isfile(word):
             files |= {path for path in sources.of(word) if OWN.search(path)}
         elif word.startswith(ROOT + os.sep):
             files.add(os.path.relpath(word, ROOT))
