@@ -80,6 +80,8 @@ class FakeKernel : public Kernel {
   Status open() override { return {}; }
   const KernelFeatures& features() const override { return features_; }
   int fault_descriptor() const override { return -1; }
+  int keep_descriptors() override { return -ENOSYS; }
+  void wait_until_kept() override {}
   std::size_t descriptors(int*, std::size_t) const override { return 0; }
   int register_range(std::uintptr_t address, std::size_t length) override;
   int unregister_range(std::uintptr_t address, std::size_t length) override;

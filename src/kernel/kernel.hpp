@@ -52,6 +52,12 @@ class Kernel {
   virtual const KernelFeatures& features() const = 0;
   // Where messages are read from (for poll), or -1.
   virtual int fault_descriptor() const = 0;
+  // The body of a thread that keeps faults alive whatever the program closes (I4): for as long as the thread lives,
+  // the fault descriptor has a copy that the program cannot reach, and the calls below take it back when theirs is
+  // gone. Returns -errno, at once, where that cannot be.
+  virtual int keep_descriptors() = 0;
+  // For who started that thread: blocks until it has what it keeps, or cannot have it.
+  virtual void wait_until_kept() = 0;
   // Descriptors that the program must not close; returns how many are written.
   virtual std::size_t descriptors(int* out, std::size_t max) const = 0;
 

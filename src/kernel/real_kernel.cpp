@@ -13,7 +13,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/mutex.hpp"
 #include "base/raw_call.hpp"
+#include "kernel/descriptor_keeper.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "kernel/userfaultfd_abi.hpp"
@@ -40,7 +42,9 @@ class RealKernel final : public Kernel {
   void deliver_faults_by(FaultDelivery delivery) override { delivery_ = delivery; }
   Status open() override;
   const KernelFeatures& features() const override { return features_; }
-  int fault_descriptor() const override { return fault_fd_; }
+  int fault_descriptor() const override { return fault_fd_.load(std::memory_order_relaxed); }
+  int keep_descriptors() override;
+  void wait_until_kept() override { keeper_.wait_until_settled(); }
   std::size_t descriptors(int* out, std::size_t max) const override;
 
   int register_range(std::uintptr_t address, std::size_t length) override;
@@ -71,8 +75,15 @@ class RealKernel final : public Kernel {
   std::int64_t moved_without_a_word(std::uintptr_t target, std::uintptr_t source, std::size_t length);
   int discard_one_by_one(std::span<const iovec> ranges);
 
+  std::int64_t copy_through_faults(std::uintptr_t target, const void* source, std::size_t length, __u64 mode);
   std::int64_t copy_by(int descriptor, std::uintptr_t target, const void* source, std::size_t length, __u64 mode);
   void open_copiers();
+
+  // call(descriptor) with the fault descriptor; once more after the program had closed it, or put a file of its own
+  // in its place. What call() says; errno is the call's.
+  template <typename Call>
+  auto with_faults(Call&& call);
+  bool take_faults_back(int lost);
 
   // Descriptors with nothing registered, to copy through. Each copy counts up and down in its descriptor (two words
   // of the file, two of what it stands for), and on one for all threads those words travel from CPU to CPU: with two
@@ -84,7 +95,11 @@ class RealKernel final : public Kernel {
 
   FaultDelivery delivery_ = FaultDelivery::messages;
   KernelFeatures features_;
-  int fault_fd_ = -1;
+  // A relaxed word: any thread may find the old number for a while, and then goes through take_faults_back().
+  std::atomic<int> fault_fd_{-1};
+  int kept_fault_fd_ = -1;  // its number in the keeper's table
+  DescriptorKeeper keeper_;
+  Mutex taking_back_;
   int self_fd_ = -1;  // pidfd of this process, or abi::kPidfdSelfThreadGroup
   // Opened early: a program that has become another user is not let into its own /proc/self, nor are its children.
   int pagemap_fd_ = -EBADF;  // below zero: why there is none
@@ -94,10 +109,13 @@ class RealKernel final : public Kernel {
 
 Status RealKernel::open() {
   // In a forked child the inherited descriptors are the parent's: only the child's copies of the numbers are closed.
-  for (int* inherited : {&fault_fd_, &self_fd_, &pagemap_fd_}) {
+  if (int inherited = fault_fd_.exchange(-1); inherited >= 0) close(inherited);
+  for (int* inherited : {&self_fd_, &pagemap_fd_}) {
     if (*inherited >= 0) close(*inherited);
     *inherited = -1;
   }
+  keeper_.after_fork_in_child();
+  taking_back_.reset_after_fork();
   for (std::atomic<int>& copier : copiers_)
     if (int descriptor = copier.exchange(-1); descriptor >= 0) close(descriptor);
   if (device_fd_ < 0 && (device_fd_ = open_fault_device()) >= 0) device_fd_ = move_high(device_fd_);
@@ -119,9 +137,33 @@ Status RealKernel::open() {
   return {};
 }
 
+int RealKernel::keep_descriptors() {
+  kept_fault_fd_ = fault_fd_.load();
+  const int kept[] = {kept_fault_fd_};
+  return keeper_.hold(kept);
+}
+
+// EBADF: the program closed it. ENOTTY: it has put a file of its own in its place.
+template <typename Call>
+auto RealKernel::with_faults(Call&& call) {
+  int descriptor = fault_fd_.load(std::memory_order_relaxed);
+  auto status = call(descriptor);
+  if (status >= 0 || (errno != EBADF && errno != ENOTTY) || !take_faults_back(descriptor)) return status;
+  return call(fault_fd_.load(std::memory_order_relaxed));
+}
+
+bool RealKernel::take_faults_back(int lost) {
+  LockGuard guard(taking_back_);
+  if (fault_fd_.load() != lost) return true;  // another thread has done it
+  int error = errno, fresh = keeper_.take_back(kept_fault_fd_);
+  if (fresh >= 0) fault_fd_.store(fresh);
+  errno = error;
+  return fresh >= 0;
+}
+
 std::size_t RealKernel::descriptors(int* out, std::size_t max) const {
   std::size_t count = 0;
-  for (int ours : {fault_fd_, self_fd_, pagemap_fd_, device_fd_})
+  for (int ours : {fault_descriptor(), self_fd_, pagemap_fd_, device_fd_})
     if (ours >= 0 && count < max) out[count++] = ours;
   for (const std::atomic<int>& copier : copiers_)
     if (int descriptor = copier.load(); descriptor >= 0 && count < max) out[count++] = descriptor;
@@ -132,7 +174,7 @@ int RealKernel::register_range(std::uintptr_t address, std::size_t length) {
   uffdio_register request{};
   request.range = {address, length};
   request.mode = UFFDIO_REGISTER_MODE_MISSING | (features_.write_protect ? UFFDIO_REGISTER_MODE_WP : 0);
-  if (ioctl(fault_fd_, UFFDIO_REGISTER, &request) != 0) return -errno;
+  if (with_faults([&](int faults) { return ioctl(faults, UFFDIO_REGISTER, &request); }) != 0) return -errno;
   // The kernel serves no faults while it dumps core: it would write zeros for pages that are far (I4). Better none.
   raw::checked(SYS_madvise, address, length, MADV_DONTDUMP);
   return 0;
@@ -140,14 +182,15 @@ int RealKernel::register_range(std::uintptr_t address, std::size_t length) {
 
 int RealKernel::unregister_range(std::uintptr_t address, std::size_t length) {
   uffdio_range range{address, length};
-  return ioctl(fault_fd_, UFFDIO_UNREGISTER, &range) == 0 ? 0 : -errno;
+  return with_faults([&](int faults) { return ioctl(faults, UFFDIO_UNREGISTER, &range); }) == 0 ? 0 : -errno;
 }
 
 // poll() on a blocking userfaultfd reports an error, and a non-blocking one cannot sleep in read(): so the mode
 // follows the use. Synchronous devices always block in read(), which saves a system call a fault.
 void RealKernel::set_blocking(bool block) {
   if (blocking_ == block) return;
-  fcntl(fault_fd_, F_SETFL, block ? 0 : O_NONBLOCK);  // the only flag that it can have of those that this sets
+  fcntl(fault_descriptor(), F_SETFL,
+        block ? 0 : O_NONBLOCK);  // the only flag that it can have of those that this sets
   blocking_ = block;
 }
 
@@ -155,7 +198,7 @@ int RealKernel::read_faults(std::span<FaultMessage> messages, bool block) {
   set_blocking(block);
   std::array<uffd_msg, kMessagesMax> raw;
   std::size_t wanted = std::min(messages.size(), raw.size());
-  ssize_t got = read(fault_fd_, raw.data(), wanted * sizeof(uffd_msg));
+  ssize_t got = with_faults([&](int faults) { return read(faults, raw.data(), wanted * sizeof(uffd_msg)); });
   if (got < 0) return errno == EAGAIN ? 0 : -errno;
   return unpack(std::span(raw).first(static_cast<std::size_t>(got) / sizeof(uffd_msg)), messages);
 }
@@ -170,7 +213,7 @@ int RealKernel::look_for_faults(std::span<FaultMessage> messages) {
 // Whether read() waits is a property of the descriptor, which all threads share; of preadv2() it is one of the call.
 ssize_t RealKernel::look(std::span<uffd_msg> raw) {
   iovec place{raw.data(), raw.size_bytes()};
-  return preadv2(fault_fd_, &place, 1, -1, RWF_NOWAIT);
+  return with_faults([&](int faults) { return preadv2(faults, &place, 1, -1, RWF_NOWAIT); });
 }
 
 int RealKernel::unpack(std::span<const uffd_msg> raw, std::span<FaultMessage> messages) {
@@ -196,8 +239,19 @@ std::int64_t RealKernel::copy_by(int descriptor, std::uintptr_t target, const vo
   return result_of(status, request.copy);
 }
 
+std::int64_t RealKernel::copy_through_faults(std::uintptr_t target, const void* source, std::size_t length,
+                                             __u64 mode) {
+  std::int64_t done = 0;
+  with_faults([&](int faults) {
+    done = copy_by(faults, target, source, length, mode);
+    if (done < 0) errno = static_cast<int>(-done);
+    return done < 0 ? -1 : 0;
+  });
+  return done;
+}
+
 std::int64_t RealKernel::copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) {
-  return copy_by(fault_fd_, target, source, length, protect && features_.write_protect ? UFFDIO_COPY_MODE_WP : 0);
+  return copy_through_faults(target, source, length, protect && features_.write_protect ? UFFDIO_COPY_MODE_WP : 0);
 }
 
 // Where it does not work through a copier, it is copied as ever: the mapping may have gone, the program may have
@@ -208,10 +262,10 @@ std::int64_t RealKernel::copy_unwaited(std::uintptr_t target, const void* source
   int copier = -1;
   if (copiers_work_.load(std::memory_order_relaxed))
     copier = copiers_[static_cast<unsigned>(std::max(sched_getcpu(), 0)) % kCopiers].load(std::memory_order_relaxed);
-  if (copier < 0) return copy_by(fault_fd_, target, source, length, mode);
+  if (copier < 0) return copy_through_faults(target, source, length, mode);
   std::int64_t done = copy_by(copier, target, source, length, mode);
   if (done > 0 || done == -EEXIST || done == -EAGAIN || done == -ENOMEM) return done;
-  done = copy_by(fault_fd_, target, source, length, mode);
+  done = copy_through_faults(target, source, length, mode);
   if (done > 0) copiers_work_.store(false, std::memory_order_relaxed);
   return done;
 }
@@ -234,7 +288,7 @@ void RealKernel::open_copiers() {
 std::int64_t RealKernel::zero(std::uintptr_t target, std::size_t length) {
   uffdio_zeropage request{};
   request.range = {target, length};
-  int status = ioctl(fault_fd_, UFFDIO_ZEROPAGE, &request);
+  int status = with_faults([&](int faults) { return ioctl(faults, UFFDIO_ZEROPAGE, &request); });
   return result_of(status, request.zeropage);
 }
 
@@ -243,7 +297,7 @@ std::int64_t RealKernel::move(std::uintptr_t target, std::uintptr_t source, std:
   request.dst = target;
   request.src = source;
   request.len = length;
-  int status = ioctl(fault_fd_, abi::kIoctlMove, &request);
+  int status = with_faults([&](int faults) { return ioctl(faults, abi::kIoctlMove, &request); });
   std::int64_t done = result_of(status, request.move);
   if (done == static_cast<std::int64_t>(length) || (done < 0 && done != -EEXIST)) return done;
   std::int64_t counted = std::max<std::int64_t>(done, 0);
@@ -287,19 +341,19 @@ int RealKernel::write_protect(std::uintptr_t address, std::size_t length, bool p
   uffdio_writeprotect request{};
   request.range = {address, length};
   request.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : 0;
-  return ioctl(fault_fd_, UFFDIO_WRITEPROTECT, &request) == 0 ? 0 : -errno;
+  return with_faults([&](int faults) { return ioctl(faults, UFFDIO_WRITEPROTECT, &request); }) == 0 ? 0 : -errno;
 }
 
 int RealKernel::wake(std::uintptr_t address, std::size_t length) {
   uffdio_range range{address, length};
-  return ioctl(fault_fd_, UFFDIO_WAKE, &range) == 0 ? 0 : -errno;
+  return with_faults([&](int faults) { return ioctl(faults, UFFDIO_WAKE, &range); }) == 0 ? 0 : -errno;
 }
 
 int RealKernel::poison(std::uintptr_t address, std::size_t length) {
   if (features_.poison) {
     abi::uffdio_poison request{};
     request.range = {address, length};
-    if (ioctl(fault_fd_, abi::kIoctlPoison, &request) == 0) return 0;
+    if (with_faults([&](int faults) { return ioctl(faults, abi::kIoctlPoison, &request); }) == 0) return 0;
     if (errno != EINVAL) return -errno;
   }
   // Before 6.6: a mapping of an empty file raises SIGBUS just as well.

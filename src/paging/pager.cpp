@@ -146,12 +146,30 @@ Status Pager::Impl::start_paging_threads() {
   gatherer_started = false;
   if (Status status = start_gatherer(); !status) return status;
   // The last that may fail: from here on pages leave, and there is no way back.
+  start_keeper();
   if (core.faults_by_signal) core.kernel.expect_unwaited_copies();
   Status served = core.faults_by_signal ? handlers.start_lanes(kick_housekeeper) : handlers.start(kick_housekeeper);
   if (!served) return served;
   if (Status status = start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer); !status)
     log::warning("%s; faults make room for themselves, and take longer", status.error().what());
   return {};
+}
+
+// Without it a program that closes our descriptors behind our back loses its far pages: said, for it is rare.
+void Pager::Impl::start_keeper() {
+  auto entry = [](void* self) -> void* {
+    InsideRuntime inside;
+    note_runtime_thread();
+    if (int error = static_cast<Kernel*>(self)->keep_descriptors(); error != 0)
+      log::info("no thread can have descriptors of its own (%s): far pages depend on those of the program",
+                strerrordesc_np(-error));
+    return nullptr;
+  };
+  Status status = start_runtime_thread("hl-keeper", &core.kernel, entry);
+  if (status)
+    core.kernel.wait_until_kept();
+  else
+    log::info("%s; far pages depend on descriptors that the program can close", status.error().what());
 }
 
 Status Pager::Impl::start_gatherer() {
