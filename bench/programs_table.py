@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Time of each real program with 100, 50 and 25 % of its memory local, against native: the table of performance.md.
+"""Time and misses of each real program with 100, 50 and 25 % of its memory local: the tables of performance.md.
 
     bench/programs_table.py --hinterland build/bin/hinterland --runs 5 --json programs.json --markdown programs.md
     bench/programs_table.py --far mem: --share 0.25 --swap        # with Linux swap on zram beside it (root)
@@ -32,7 +32,7 @@ from workloads import ALL  # noqa: E402
 SCHEMA_VERSION = 1
 FAST_BUILDS = ("Release", "RelWithDebInfo", "MinSizeRel")
 SWAP_CLUSTERS = (0, 3)  # vm.page-cluster; the better one counts
-KEPT_FIGURES = ("pages_in", "pages_out", "device_stored_bytes", "managed", "reclaim_direct_faults")
+KEPT_FIGURES = ("pages_out", "device_stored_bytes", "managed", "reclaim_direct_faults")
 
 
 class Refused(Exception):
@@ -73,9 +73,9 @@ def machine():
             "kernel": platform.release(), "load_average_at_start": os.getloadavg()[0]}
 
 
-def summary(seconds):
-    return {"seconds": seconds, "seconds_median": statistics.median(seconds), "seconds_min": min(seconds),
-            "seconds_max": max(seconds)} if seconds else {"seconds": []}
+def summary(values, name="seconds"):
+    return {name: values, f"{name}_median": statistics.median(values), f"{name}_min": min(values),
+            f"{name}_max": max(values)} if values else {name: []}
 
 
 class Cell:
@@ -83,7 +83,8 @@ class Cell:
 
     def __init__(self, url, share):
         self.url, self.share = url, share
-        self.seconds, self.ratios, self.figures, self.failure, self.local_bytes = [], [], {}, None, 0
+        self.seconds, self.ratios, self.pages_in = [], [], []
+        self.figures, self.failure, self.local_bytes = {}, None, 0
 
     def run(self, program, native, settings):
         if self.failure:
@@ -96,6 +97,7 @@ class Cell:
             return
         self.seconds.append(outcome.seconds)
         self.ratios.append(outcome.seconds / native.seconds)
+        self.pages_in.append(figures.get("pages_in", 0))
         self.figures = {name: figures[name] for name in KEPT_FIGURES if name in figures}
 
     def run_once(self, program, native, settings):
@@ -105,7 +107,7 @@ class Cell:
         ratio = {"ratio_median": statistics.median(self.ratios), "ratio_min": min(self.ratios),
                  "ratio_max": max(self.ratios)} if self.ratios else {}
         return {"far": self.url, "local_share": self.share, "local_bytes": self.local_bytes, **summary(self.seconds),
-                **ratio, "figures": self.figures, "failure": self.failure}
+                **ratio, **summary(self.pages_in, "pages_in"), "figures": self.figures, "failure": self.failure}
 
 
 class SwapCell(Cell):
@@ -126,12 +128,14 @@ class SwapCell(Cell):
 
 
 def against_swap(cells):
-    """Notes in each far result how long it took against the better swap of the same share."""
+    """Notes in each far result its time and its misses against those of the better swap of the same share."""
     for cell in cells:
-        swaps = [other["seconds_median"] for other in cells if other["far"].startswith("swap/")
+        swaps = [other for other in cells if other["far"].startswith("swap/")
                  and other["local_share"] == cell["local_share"] and other["seconds"]]
         if swaps and cell["seconds"] and not cell["far"].startswith("swap/"):
-            cell["of_swap"] = cell["seconds_median"] / min(swaps)
+            faster = min(swaps, key=lambda swap: swap["seconds_median"])
+            cell["of_swap"] = cell["seconds_median"] / faster["seconds_median"]
+            cell["misses_of_swap"] = cell["pages_in_median"] / max(faster["pages_in_median"], 1)
     return cells
 
 
@@ -181,8 +185,26 @@ def cell_text(cell):
     return f"{cell['ratio_median']:.2f} ({cell['ratio_min']:.2f}-{cell['ratio_max']:.2f}){of_swap}"
 
 
+def misses_text(cell):
+    if cell["failure"]:
+        return "failed"
+    least, most = cell["pages_in_min"] / 1000, cell["pages_in_max"] / 1000
+    of_swap = f", {cell['misses_of_swap']:.2f} of swap" if "misses_of_swap" in cell else ""
+    return f"{cell['pages_in_median'] / 1000:.1f} ({least:.1f}-{most:.1f}){of_swap}"
+
+
+def misses(document, heads):
+    """Pages that came in, median and spread."""
+    lines = ["", "Thousand pages that came in, read-ahead included.", "", "| program | " + " | ".join(heads) + " |",
+             "|---" * (1 + len(heads)) + "|"]
+    for result in document["results"]:
+        if not result["skipped"]:
+            lines.append(f"| {result['program']} | " + " | ".join(misses_text(cell) for cell in result["far"]) + " |")
+    return lines
+
+
 def markdown(document):
-    """Ratios to native, median and spread."""
+    """Times as ratios to native, and misses: median and spread."""
     about = document["machine"]
     shares = [f"{cell['far']} {cell['local_share']:.0%}" for cell in
               next((result["far"] for result in document["results"] if result["far"]), [])]
@@ -199,7 +221,7 @@ def markdown(document):
         cells = " | ".join(cell_text(cell) for cell in result["far"])
         lines.append(f"| {result['program']} | {result['native_peak_bytes'] / 2**20:.0f} | "
                      f"{result['native']['seconds_median']:.2f} | {cells} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + misses(document, shares)) + "\n"
 
 
 def arguments():

@@ -19,6 +19,7 @@ MIB = 1 << 20
 
 def filled(cell, *seconds):
     cell.seconds, cell.ratios = list(seconds), [each / 2 for each in seconds]
+    cell.pages_in = [int(1000 * each) for each in seconds]
     return cell
 
 
@@ -33,6 +34,7 @@ class AgainstSwap(unittest.TestCase):
                         filled(programs_table.SwapCell(0, 0.5), 1.0))
         self.assertEqual(cells[0]["of_swap"], 0.5)
         self.assertEqual(programs_table.cell_text(cells[0]), "2.00 (1.50-2.50), 0.50 of swap")
+        self.assertEqual(programs_table.misses_text(cells[0]), "4.0 (3.0-5.0), 0.50 of swap")
         self.assertNotIn("of_swap", cells[1])
 
     def test_without_a_swap_that_ended_well_there_is_no_figure(self):
@@ -70,7 +72,8 @@ class SwapCell(unittest.TestCase):
     def test_the_limit_is_the_budget(self):
         cell, seen = self.run_cell("same")
         self.assertEqual(seen, {"memory": 25 * MIB, "swap": 200 * MIB, "cluster": 3})
-        self.assertEqual((cell.ratios, cell.figures), ([3.0], {"pages_in": 10, "pages_out": 30}))
+        self.assertEqual((cell.ratios, cell.figures), ([3.0], {"pages_out": 30}))
+        self.assertEqual(cell.pages_in, [10])
 
     def test_a_wrong_result_is_a_failure(self):
         cell, _ = self.run_cell("other")

@@ -58,6 +58,7 @@ namespace hinterland {
   X(peak_anonymous_bytes,                                                                            \
     "most anonymous memory resident when looked at (every 0.1 to 1 s; rarely before paging begins)") \
   X(frames_bytes, "frames held for transfers and second chance")                                     \
+  X(reserve_bytes, "of the budget: kept free at most, for faults that come while reclaim wakes up")  \
   X(far_bytes, "bytes in far memory now")                                                            \
   X(mapped_bytes, "bytes mapped in the window")                                                      \
   X(left_local_bytes,                                                                                \

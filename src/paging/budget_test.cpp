@@ -31,7 +31,7 @@ TEST(BudgetTest, WatermarksFollowTheLimitWithinBounds) {
   struct Case {
     std::int64_t limit, start, stop, park;
   };
-  for (Case c : {Case{96, 16, 32, 32}, Case{3200, 100, 200, 200}, Case{1 << 20, 2048, 4096, 16384}}) {
+  for (Case c : {Case{96, 16, 32, 32}, Case{3200, 25, 50, 200}, Case{1 << 20, 4096, 8192, 16384}}) {
     Budget budget;
     budget.set_limit(bytes_of_pages(static_cast<std::size_t>(c.limit)));
     budget.reset_local(c.limit - c.start);
@@ -83,8 +83,8 @@ TEST(BudgetTest, MoreIsKeptInHandWhereItWasUsedUp) {
   Budget budget, fixed;
   fixed.keep_the_usual_in_hand();
   for (Budget* each : {&budget, &fixed}) {
-    each->set_limit(bytes_of_pages(3200));
-    each->reset_local(3200 - 150);
+    each->set_limit(bytes_of_pages(12800));
+    each->reset_local(12800 - 150);
     each->note_reclaimed(25);  // a quarter of the low watermark, 100
     EXPECT_FALSE(each->should_start());
     each->note_reclaimed(24);
@@ -95,8 +95,8 @@ TEST(BudgetTest, MoreIsKeptInHandWhereItWasUsedUp) {
   budget.note_reclaimed(0);  // no more than twice
   EXPECT_EQ(budget.pages_until_stop(), 400 - 150);
 
-  budget.set_limit(bytes_of_pages(6400));  // `hinterland tune`
-  budget.reset_local(6400 - 300);
+  budget.set_limit(bytes_of_pages(25600));  // `hinterland tune`
+  budget.reset_local(25600 - 300);
   EXPECT_TRUE(budget.should_start());
   for (int calm = 0; calm < 63; ++calm) budget.note_reclaimed(301);
   EXPECT_TRUE(budget.should_start());

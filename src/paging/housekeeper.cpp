@@ -170,6 +170,7 @@ void Pager::Impl::refresh_gauges() {
   std::uint64_t frames = bytes_of_pages(core.frames.used());
   auto local = static_cast<std::uint64_t>(std::max<std::int64_t>(core.budget.local(), 0));
   set_gauge(Gauge::frames_bytes, frames);
+  set_gauge(Gauge::reserve_bytes, bytes_of_pages(core.budget.kept_in_hand()));
   set_gauge(Gauge::resident_bytes, bytes_of_pages(local) - std::min(frames, bytes_of_pages(local)));
 }
 

@@ -179,7 +179,7 @@ TEST(PartsTest, FeedbackKeepsMoreInHandWhereItWasUsedUp) {
   Machine with(nullptr), without(&Parts::feedback);
   for (Machine* each : {&with, &without}) {
     Budget& budget = (*each)->core().budget;
-    budget.set_limit(bytes_of_pages(3200));
+    budget.set_limit(bytes_of_pages(12800));
     std::int64_t before = budget.pages_until_stop();
     budget.note_reclaimed(0);
     EXPECT_EQ(budget.pages_until_stop() - before, each == &with ? 200 : 0);

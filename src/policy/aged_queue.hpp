@@ -21,7 +21,8 @@ struct AgedPages : PolicyPages {
 
 class AgedQueue {
  public:
-  enum Part : std::uint8_t { kFresh = 0, kAged = 1, kProven = 2 };
+  enum Part : std::uint8_t { kFresh = 0, kAged = 1, kProven = 2, kDoubted = 3 };
+  // kDoubted: aged, after it was proven. In one list with the aged.
   static constexpr std::uint8_t kPartMask = 3;  // of the page's note; the other bits stay as they are
 
   std::uint64_t size() const { return parts_[kFresh].size() + parts_[kAged].size() + parts_[kProven].size(); }
@@ -31,7 +32,7 @@ class AgedQueue {
     balance(pages);
   }
   void remove(AgedPages& pages, hl_page page) {
-    parts_[pages.notes[page] & kPartMask].remove(pages.links, page);
+    list_of(part_of(pages, page)).remove(pages.links, page);
     balance(pages);
   }
   // The next to leave, out of the queue; it must not be empty. `questions`: how many may still be asked.
@@ -44,7 +45,8 @@ class AgedQueue {
       from.remove(pages.links, page);
       if (!stays(pages, page, &from == &parts_[kAged], questions)) {
         balance(pages);
-        pages.departures.left(page);
+        Part part = part_of(pages, page);
+        pages.departures.left(page, part == kProven || part == kDoubted, size());
         return page;
       }
       put(pages, page, kProven);
@@ -52,6 +54,11 @@ class AgedQueue {
   }
 
  private:
+  static Part part_of(const AgedPages& pages, hl_page page) {
+    return static_cast<Part>(pages.notes[page] & kPartMask);
+  }
+  PageList& list_of(Part part) { return parts_[part == kDoubted ? kAged : part]; }
+
   bool stays(AgedPages& pages, hl_page page, bool aged, std::uint32_t& questions) {
     if (questions == 0) return false;
     --questions;
@@ -59,22 +66,23 @@ class AgedQueue {
   }
   void put(AgedPages& pages, hl_page page, Part part) {
     pages.notes[page] = static_cast<std::uint8_t>((pages.notes[page] & ~kPartMask) | part);
-    parts_[part].push_back(pages.links, page);
+    list_of(part).push_back(pages.links, page);
   }
   void age_oldest(AgedPages& pages, Part from) {
     hl_page page = parts_[from].front();
     parts_[from].remove(pages.links, page);
-    put(pages, page, kAged);
+    put(pages, page, from == kProven ? kDoubted : kAged);
     pages.was_hinted(page);  // from now on
   }
   // A few steps towards balance at each change are enough, and bounded.
   void balance(AgedPages& pages) {
-    auto unproven = [this] { return parts_[kFresh].size() + parts_[kAged].size(); };
     for (int moved = 0; moved < 2 && parts_[kAged].size() + 1 < parts_[kFresh].size(); ++moved)
       age_oldest(pages, kFresh);
-    // At most two thirds of all pages.
-    for (int moved = 0; moved < 2 && parts_[kProven].size() > 2 * unproven() + 16; ++moved)
-      age_oldest(pages, kProven);
+    auto too_many_proven = [&] {
+      std::uint64_t others = parts_[kFresh].size() + parts_[kAged].size();
+      return parts_[kProven].size() > pages.departures.proven_beside(others);
+    };
+    for (int moved = 0; moved < 2 && too_many_proven(); ++moved) age_oldest(pages, kProven);
   }
 
   PageList parts_[3];

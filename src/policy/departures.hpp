@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "hinterland/policy.h"
+#include "policy/proven_share.hpp"
 
 namespace hinterland {
 
@@ -21,11 +22,15 @@ class Departures {
     pages_ = static_cast<Page*>(environment.reserve(std::uint64_t{environment.window_pages} * sizeof *pages_));
     return pages_ != nullptr;
   }
-  // The policy has given the page away.
-  void left(hl_page page) {
+  // The policy has given the page away, and holds so many others. `proven`: it had proved to be in use before.
+  void left(hl_page page, bool proven, std::uint64_t pages_held) {
     now_ = now_ % kClockMax + 1;  // 0 is a page that never left
     pages_[page].left_at = now_ & kClockMax;
+    pages_[page].proven = proven ? 1 : 0;
+    share_.left(proven, pages_held);
   }
+  // So many pages that proved to be in use may be held beside so many others.
+  std::uint64_t proven_beside(std::uint64_t others) const { return share_.room_beside(others); }
   // The page is there again, and the policy holds so many others. Whether it proves to be in use.
   bool came_back(hl_page page, hl_arrival why, std::uint64_t pages_held) {
     if (why == HL_ARRIVAL_RETURNED) return false;  // it has not been away
@@ -38,7 +43,8 @@ class Departures {
       known.streak = std::min(known.streak + 1u, kStreakMax) & 3u;
     else if (away >= pages_held / 2)
       known.streak = 0;
-    known.rounds = ((1u << known.streak) - 1) & 15u;
+    known.rounds = ((1u << known.streak) - 1) & 7u;
+    if (away < pages_held / 2) share_.came_back(known.proven != 0);
     return why == HL_ARRIVAL_REFAULT || away < pages_held / 2;
   }
   // It would be its turn to leave. Whether it stays for another round.
@@ -54,11 +60,13 @@ class Departures {
   struct Page {
     std::uint32_t left_at : 26;
     std::uint32_t streak : 2;  // so many times in a row it came back very soon
-    std::uint32_t rounds : 4;  // that are left of its stay
+    std::uint32_t rounds : 3;  // that are left of its stay
+    std::uint32_t proven : 1;  // when it left
   };
 
   Page* pages_ = nullptr;
   std::uint32_t now_ = 0;
+  ProvenShare share_;
 };
 
 }  // namespace hinterland

@@ -14,6 +14,7 @@
 #include "far/test_support.hpp"
 #include "paging/reservation.hpp"
 #include "policy/policies.hpp"
+#include "policy/proven_share.hpp"
 
 namespace hinterland {
 namespace {
@@ -65,7 +66,9 @@ class AgedModel : public Model {
     bool came_back = why == HL_ARRIVAL_REFAULT || why == HL_ARRIVAL_RETURNED;
     if (priorities_ && (!came_back || priority != 0)) level_of_[page] = priority;
     Level& level = levels_[level_of_[page]];
-    (proves_in_use(page, why) ? level.proven : level.fresh).push_back(page);
+    bool in_use = proves_in_use(page, why);
+    (in_use ? level.proven : level.fresh).push_back(page);
+    past_[page].proven = in_use;
     listed_.insert(page);
     balance(level);
   }
@@ -102,6 +105,7 @@ class AgedModel : public Model {
     else if (away >= listed_.size() / 2)
       past.streak = 0;
     past.rounds = (1 << past.streak) - 1;
+    if (away < listed_.size() / 2) share_.came_back(past.proven);
     return why == HL_ARRIVAL_REFAULT || away < listed_.size() / 2;
   }
   hl_page take(Level& level, std::size_t& questions) {
@@ -115,18 +119,20 @@ class AgedModel : public Model {
         if (stays) --past_[page].rounds;
         if (stays || (aged && ask(page))) {
           level.proven.push_back(page);
+          past_[page].proven = true;
           continue;
         }
       }
       past_[page].left_at = ++departures_;
       listed_.erase(page);
       balance(level);
+      share_.left(past_[page].proven, level.size());
       return page;
     }
   }
   void balance(Level& level) {
     for (int i = 0; i < 2 && level.aged.size() + 1 < level.fresh.size(); ++i) age(level, level.fresh);
-    for (int i = 0; i < 2 && level.proven.size() > 2 * (level.fresh.size() + level.aged.size()) + 16; ++i)
+    for (int i = 0; i < 2 && level.proven.size() > share_.room_beside(level.fresh.size() + level.aged.size()); ++i)
       age(level, level.proven);
   }
   void age(Level& level, Pages& from) {
@@ -137,8 +143,10 @@ class AgedModel : public Model {
   struct Past {
     std::size_t left_at = 0;
     int streak = 0, rounds = 0;
+    bool proven = false;
   };
   bool priorities_;
+  ProvenShare share_;  // by its own test, proven_share_test.cpp
   std::map<hl_page, Past> past_;
   std::size_t departures_ = 0;
   std::map<unsigned, Level, std::greater<>> levels_;

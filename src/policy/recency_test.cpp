@@ -190,6 +190,21 @@ TEST(RecencyTest, WithoutHintsPagesThatComeBackSoonStay) {
   }
 }
 
+// A working set that nearly fills the budget, beside a stream that is never used again: the set stays.
+TEST(RecencyTest, WithoutHintsAWorkingSetThatNearlyFillsTheBudgetStays) {
+  constexpr std::uint32_t kSet = kLocal * 85 / 100;
+  for (const hl_policy_ops* policy : {&kSecondChancePolicy, &kPriorityPolicy}) {
+    Program program(*policy, false);
+    std::mt19937_64 random(5);
+    std::uint64_t misses_of_set = 0;
+    for (int i = 0; i < kAccesses; ++i) {
+      misses_of_set += !program.access(static_cast<std::uint32_t>(random() % kSet));
+      if (i % 16 == 0) program.access(kSet + static_cast<std::uint32_t>(i) / 16 % (kPages - kSet));
+    }
+    EXPECT_LT(misses_of_set, kAccesses / 100 * 5) << policy->name;
+  }
+}
+
 // A question costs the program a call, some 50 ns; a miss costs it microseconds.
 TEST(RecencyTest, QuestionsAreFewForEachMiss) {
   for (const hl_policy_ops* policy : policies()) {

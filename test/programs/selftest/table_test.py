@@ -41,7 +41,8 @@ class Table(unittest.TestCase):
         self.assertEqual(len(cells), 9)
         for cell in cells:
             self.assertEqual(len(cell["seconds"]), 2)
-            self.assertEqual(cell["figures"]["pages_in"], 12)
+            self.assertEqual(cell["pages_in"], [12, 12])
+        self.assertRegex(done.stdout, r"\| sort \|( 0\.0 \(0\.0-0\.0\) \|){9}")
         self.assertEqual(self.run_table("--json", path).returncode, 2)  # refuses to overwrite
 
     def test_failed_run_is_no_figure(self):

@@ -1,4 +1,4 @@
-"""Python with NumPy: sorts, gathers, a matrix product, an FFT; hashes of the (exact) results compared."""
+"""Python with NumPy, two jobs; hashes of the (exact) results compared."""
 
 import os
 import subprocess
@@ -8,9 +8,7 @@ from harness.errors import Skip
 from harness.program import Batch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCRIPT = os.path.join(HERE, "inside", "numpy_work.py")
 BUILD = os.path.normpath(os.path.join(HERE, "..", "..", "..", "build"))
-ELEMENTS = 3_000_000
 
 
 def _has_numpy(python):
@@ -40,9 +38,17 @@ def _python_with_numpy(folder):
 class NumPy(Batch):
     name = "numpy"
     help = "Python with NumPy: sort, gather, matrix product, FFT"
+    script, elements = "numpy_work.py", 3_000_000
 
     def prepare(self):
         self._python = _python_with_numpy(BUILD)
 
     def command(self):
-        return [self._python, SCRIPT, int(ELEMENTS * self.scale), self.seed]
+        script = os.path.join(HERE, "inside", self.script)
+        return [self._python, script, int(self.elements * self.scale), self.seed]
+
+
+class Permutation(NumPy):
+    name = "permutation"
+    help = "Python with NumPy: gather by a random permutation, sort, stable argsort"
+    script, elements = "numpy_permutation.py", 4_000_000
