@@ -116,7 +116,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (kDebugBuild) {
-    std::fprintf(stderr, "access: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
+    std::fprintf(stderr,
+                 "access: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);  // how the thread behind a pipe learns that it is done

@@ -104,7 +104,8 @@ int run(const Chosen& chosen) {
     return 2;
   }
   if (kDebugBuild) {
-    std::fprintf(stderr, "floor: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
+    std::fprintf(stderr,
+                 "floor: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
     return 2;
   }
   std::vector<Figure> figures = measure(measurements, chosen.settings);

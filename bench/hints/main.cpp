@@ -76,7 +76,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (kDebugBuild) {
-    std::fprintf(stderr, "hints: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
+    std::fprintf(stderr,
+                 "hints: this is a debug build, and its figures mean nothing. Build with: make bench-build\n");
     return 2;
   }
   try {

@@ -97,11 +97,11 @@ class Budget {
     set_watermarks();
   }
 
-  // Reclaim begins when less than 1/128 of the budget is free and stops at 1/64; both are doubled where faults use that
-  // up (note_reclaimed()). What is kept in hand is lost to the program: with 1/32 to 1/16 it missed up to two fifths
-  // more often. But at least 16 pages, for the faults that come while the reclaimer wakes up. Called by whoever sets
-  // the limit, and by the reclaimer: if both do at once, the figures may be those of either, and reclaim works with
-  // both.
+  // Reclaim begins when less than 1/128 of the budget is free and stops at 1/64; both are doubled where faults use
+  // that up (note_reclaimed()). What is kept in hand is lost to the program: with 1/32 to 1/16 it missed up to two
+  // fifths more often. But at least 16 pages, for the faults that come while the reclaimer wakes up. Called by
+  // whoever sets the limit, and by the reclaimer: if both do at once, the figures may be those of either, and reclaim
+  // works with both.
   void set_watermarks() {
     std::int64_t usual = limit() / 128 << doublings_.load(std::memory_order_relaxed);
     std::int64_t most = std::min(std::max(limit() / 16, kLeastInHand), kMostInHand);

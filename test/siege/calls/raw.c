@@ -172,8 +172,8 @@ static void descriptors(void) {
   close(file);
 }
 
-// All descriptors are closed by instructions, which nobody sees: how many there were is the runtime's affair, and what
-// far memory holds is not.
+// All descriptors are closed by instructions, which nobody sees: how many there were is the runtime's affair, and
+// what far memory holds is not.
 static void closed_unseen(void) {
   make = by_instruction;
   char* at = far();
