@@ -31,7 +31,7 @@ constexpr Option kTable[] = {
      "Where far memory is: mem:, zmem:[lz4|zstd], file:PATH[?size=SIZE], tcp://HOST:PORT, or "
      "sim:latency=TIME,bandwidth=RATE,inner=URL.",
      "--far tcp://10.0.0.2:7700"},
-    {"policy", 0, choice, "NAME", "second-chance", "", 0, 0, "second-chance|fifo|lru|priority",
+    {"policy", 0, choice, "NAME", "learner", "", 0, 0, "learner|second-chance|fifo|lru|priority",
      kForRun | kForReplay | kForAdvise, variable_and_file, true, "Which pages leave local memory first.",
      "--policy fifo"},
     {"read-ahead", 0, integer, "PAGES", "64", "", 0, 64, "", kForRun | kForReplay | kForAdvise, variable_and_file,

@@ -24,7 +24,7 @@ TEST_F(SettingsTest, DefaultsComeFromTheTable) {
   Settings settings = settings_from_environment().value();
   EXPECT_GT(settings.local_bytes, 4 * kMiB);
   EXPECT_EQ(settings.far_url, "zmem:");
-  EXPECT_EQ(settings.policy, "second-chance");
+  EXPECT_EQ(settings.policy, "learner");
   EXPECT_EQ(settings.read_ahead_pages, 64u);
   EXPECT_EQ(settings.window_bytes, 4096 * kGiB);
   EXPECT_FALSE(settings.take_over_at_start);
@@ -63,7 +63,7 @@ TEST_F(SettingsTest, ReadsEveryVariable) {
 
 TEST_F(SettingsTest, AnEmptyVariableIsNone) {
   setenv("HINTERLAND_POLICY", "", 1);
-  EXPECT_EQ(settings_from_environment().value().policy, "second-chance");
+  EXPECT_EQ(settings_from_environment().value().policy, "learner");
 }
 
 TEST_F(SettingsTest, QuietWins) {

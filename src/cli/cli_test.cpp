@@ -147,7 +147,7 @@ TEST_F(CliTest, FlagsBeforeVariablesBeforeFileBeforeDefault) {
   EXPECT_EQ(line.number(OptionId::read_ahead), 5u);
   EXPECT_EQ(line.number(OptionId::without), 6u);
   EXPECT_EQ(line.number(OptionId::verbose), 1u);
-  EXPECT_EQ(line.text(OptionId::policy), "second-chance");
+  EXPECT_EQ(line.text(OptionId::policy), "learner");
   EXPECT_FALSE(line.is_given(OptionId::policy));
   setenv("HINTERLAND_LOCAL", "65M", 1);
   EXPECT_EQ(CommandLine::parse(run, {"--config", file, "p"}).value().number(OptionId::local), 65 * kMiB);

@@ -6,7 +6,8 @@
 namespace hinterland {
 
 std::span<const hl_policy_ops* const> policies() {
-  static constexpr std::array kAll = {&kSecondChancePolicy, &kFifoPolicy, &kLruPolicy, &kPriorityPolicy};
+  static constexpr std::array kAll = {&kLearnerPolicy, &kSecondChancePolicy, &kFifoPolicy, &kLruPolicy,
+                                      &kPriorityPolicy};
   return kAll;
 }
 

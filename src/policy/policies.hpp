@@ -8,6 +8,7 @@
 namespace hinterland {
 
 extern const hl_policy_ops kFifoPolicy;
+extern const hl_policy_ops kLearnerPolicy;
 extern const hl_policy_ops kLruPolicy;
 extern const hl_policy_ops kPriorityPolicy;
 extern const hl_policy_ops kSecondChancePolicy;

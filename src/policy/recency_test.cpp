@@ -148,13 +148,18 @@ void where_it_is_hot_for_a_while(auto& memory) {
 }
 
 // What hints say is worth a fifth of the misses of pages by popularity, and half where the hot ones change.
-TEST(RecencyTest, SecondChanceHearsHints) {
-  EXPECT_LT(misses_of(kSecondChancePolicy, [](auto& m) { by_popularity(m); }),
-            misses_of(kFifoPolicy, [](auto& m) { by_popularity(m); }) * 85 / 100);
-  EXPECT_LT(misses_of(kSecondChancePolicy, [](auto& m) { by_popularity_beside_scans(m); }),
-            misses_of(kFifoPolicy, [](auto& m) { by_popularity_beside_scans(m); }) * 85 / 100);
-  EXPECT_LT(misses_of(kSecondChancePolicy, [](auto& m) { where_it_is_hot_for_a_while(m); }),
-            misses_of(kFifoPolicy, [](auto& m) { where_it_is_hot_for_a_while(m); }) * 60 / 100);
+TEST(RecencyTest, SecondChanceAndLearnerHearHints) {
+  for (const hl_policy_ops* policy : {&kSecondChancePolicy, &kLearnerPolicy}) {
+    EXPECT_LT(misses_of(*policy, [](auto& m) { by_popularity(m); }),
+              misses_of(kFifoPolicy, [](auto& m) { by_popularity(m); }) * 85 / 100)
+        << policy->name;
+    EXPECT_LT(misses_of(*policy, [](auto& m) { by_popularity_beside_scans(m); }),
+              misses_of(kFifoPolicy, [](auto& m) { by_popularity_beside_scans(m); }) * 85 / 100)
+        << policy->name;
+    EXPECT_LT(misses_of(*policy, [](auto& m) { where_it_is_hot_for_a_while(m); }),
+              misses_of(kFifoPolicy, [](auto& m) { where_it_is_hot_for_a_while(m); }) * 60 / 100)
+        << policy->name;
+  }
 }
 
 TEST(RecencyTest, LruIsAsGoodAsIfItSawEveryAccess) {
@@ -178,7 +183,7 @@ TEST(RecencyTest, WithoutHintsTwoAreFirstInFirstOut) {
 
 // How soon pages come back says nearly as much as hints do.
 TEST(RecencyTest, WithoutHintsPagesThatComeBackSoonStay) {
-  for (const hl_policy_ops* policy : {&kSecondChancePolicy, &kPriorityPolicy}) {
+  for (const hl_policy_ops* policy : {&kSecondChancePolicy, &kLearnerPolicy, &kPriorityPolicy}) {
     auto misses = [policy](auto&& accesses) { return misses_of(*policy, accesses, false); };
     auto of_fifo = [](auto&& accesses) { return misses_of(kFifoPolicy, accesses); };
     auto popular = [](auto& memory) { by_popularity(memory); };
@@ -193,7 +198,7 @@ TEST(RecencyTest, WithoutHintsPagesThatComeBackSoonStay) {
 // A working set that nearly fills the budget, beside a stream that is never used again: the set stays.
 TEST(RecencyTest, WithoutHintsAWorkingSetThatNearlyFillsTheBudgetStays) {
   constexpr std::uint32_t kSet = kLocal * 85 / 100;
-  for (const hl_policy_ops* policy : {&kSecondChancePolicy, &kPriorityPolicy}) {
+  for (const hl_policy_ops* policy : {&kSecondChancePolicy, &kLearnerPolicy, &kPriorityPolicy}) {
     Program program(*policy, false);
     std::mt19937_64 random(5);
     std::uint64_t misses_of_set = 0;

@@ -114,7 +114,7 @@ class Replays(TraceTest):
         """Recorded with a quarter local, the faults at other budgets and policies are foretold within 10 %."""
         plain = ("--read-ahead", "0", "--takeover", "start")
         self.assertEqual(self.trace(SUBJECT, str(PAGES), "2", options=plain).returncode, 0)
-        for local, policy in (("16M", "fifo"), ("32M", "second-chance"), ("48M", "fifo"), ("24M", "lru"), ("16M", "priority")):
+        for local, policy in (("16M", "fifo"), ("32M", "second-chance"), ("32M", "learner"), ("48M", "fifo"), ("24M", "lru"), ("16M", "priority")):
             done = self.call("replay", "t.trace", "--local", local, "--policy", policy, "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             predicted = json.loads(done.stdout)["runs"][0]

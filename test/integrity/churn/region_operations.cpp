@@ -9,7 +9,8 @@
 namespace churn {
 
 void Worker::create_region(Area& area, std::size_t bytes) {
-  static constexpr std::array<const char*, 5> kPolicies = {nullptr, "fifo", "second-chance", "lru", "priority"};
+  static constexpr std::array<const char*, 6> kPolicies = {nullptr,   "fifo", "second-chance",
+                                                           "learner", "lru",  "priority"};
   // Three of them, and the program's: each stays open once it was named.
   static constexpr std::array<const char*, 6> kDevices = {nullptr, nullptr, nullptr,
                                                           "zmem:", "mem:",  "sim:latency=10us,inner=mem:"};

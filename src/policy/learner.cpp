@@ -1,0 +1,219 @@
+// Learner: pages lie in lists by their kind, which is how they came, and their age. Of those that left it is counted
+// how soon they came back, by the list that they left from (returns.hpp). The oldest page of the list that is worth
+// least leaves. One victim in 64 is the oldest page of a list drawn at random, so that the others stay known.
+//
+// So nothing is said beforehand of what a program does: a scan, a loop that is larger than the budget, a set that is
+// used at random and a set that moves all show in what comes back from which list, and when.
+//
+// A turn is as many arrivals as pages are held; a tick is a 64th of it.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <new>
+
+#include "policy/page_list.hpp"
+#include "policy/pages.hpp"
+#include "policy/policies.hpp"
+#include "policy/returns.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::uint32_t kTicksATurn = 64;
+constexpr std::uint64_t kTickMin = 32;       // arrivals: weighing all lists costs some 10 us
+constexpr std::uint32_t kExploreEvery = 64;  // victims
+constexpr unsigned kAgeingSteps = 2;         // an arrival
+constexpr unsigned kHeardFrom = 4;           // the age, half a turn, from which on hints are listened for
+
+// How a page came. Those that came back, by how long they had been away.
+enum How : unsigned { kFirst, kBackAtOnce, kBackSoon, kBackWithinATurn, kBackWithinFourTurns, kBackLate, kReadAhead };
+static_assert(kReadAhead < ReturnLists::kHows);
+constexpr unsigned kBesideNeighbour = ReturnLists::kHows, kWasSoonBefore = 2 * ReturnLists::kHows;
+
+How how_after(std::uint32_t ticks_away) {
+  if (ticks_away < kTicksATurn / 16) return kBackAtOnce;
+  if (ticks_away < kTicksATurn / 4) return kBackSoon;
+  if (ticks_away < kTicksATurn) return kBackWithinATurn;
+  return ticks_away < kTicksATurn * 4 ? kBackWithinFourTurns : kBackLate;
+}
+
+class LearnerPolicy {
+ public:
+  // Of zeroed memory. False when there is none for the pages.
+  bool create(const hl_policy_env& environment) {
+    environment_ = environment;
+    links_.links = reserve<PageLinks::Link>();
+    pages_ = reserve<Page>();
+    returns_.start();
+    return links_.links != nullptr && pages_ != nullptr;
+  }
+  std::uint64_t size() const { return held_; }
+
+  void arrived(hl_page page, hl_arrival why) {
+    if (links_.in_list(page)) return;
+    if (why == HL_ARRIVAL_RETURNED)
+      restore(page);
+    else
+      enter(page, kind_of(page, why));
+    ++held_;
+    for (unsigned step = 0; step < kAgeingSteps; ++step) let_age();
+    if (++arrivals_ < std::max<std::uint64_t>(held_ / kTicksATurn, kTickMin)) return;
+    arrivals_ = 0;
+    returns_.next_tick(++tick_);
+  }
+  void departed(hl_page page) {
+    if (links_.in_list(page)) take_out(page);
+    pages_[page] = {};
+  }
+  std::uint32_t choose_victims(hl_page* out, std::uint32_t max) {
+    std::uint32_t chosen = 0, questions = questions_for(max);
+    for (std::size_t cheapest = 0; chosen < max && held_ != 0;) {
+      PageList* from = explores() ? &drawn_by_size() : &lists_[returns_.cheapest_first()[cheapest]];
+      if (from->empty()) {
+        ++cheapest;  // pages that stay are put into dearer lists, or wait for the next call
+        if (cheapest == ReturnLists::kLists) cheapest = 0;
+        continue;
+      }
+      hl_page page = from->front();
+      if (questions != 0 && was_hinted(page)) {
+        --questions;
+        renew(page);
+        continue;
+      }
+      leave(page);
+      out[chosen++] = page;
+    }
+    return chosen;
+  }
+
+ private:
+  struct Page {
+    std::uint16_t tick;  // when it came or left, modulo
+    std::uint16_t list;  // plus 1: that it lies in or left from; 0: never seen
+  };
+
+  template <typename T>
+  T* reserve() {
+    return static_cast<T*>(environment_.reserve(std::uint64_t{environment_.window_pages} * sizeof(T)));
+  }
+  bool was_hinted(hl_page page) const {
+    return environment_.was_hinted != nullptr && environment_.was_hinted(environment_.runtime, page) != 0;
+  }
+
+  std::uint32_t ticks_since(hl_page page) const { return static_cast<std::uint16_t>(tick_ - pages_[page].tick); }
+  unsigned list_of(hl_page page) const { return pages_[page].list - 1u; }
+  bool just_came(hl_page page) const {
+    return page < environment_.window_pages && links_.in_list(page) && ticks_since(page) <= 1;
+  }
+
+  // Its kind, and what its coming back says of the list that it had left from.
+  unsigned kind_of(hl_page page, hl_arrival why) {
+    const Page& known = pages_[page];
+    bool returns = why != HL_ARRIVAL_FIRST_TOUCH && known.list != 0;
+    std::uint32_t away = returns ? ticks_since(page) : 0;
+    if (returns) returns_.came_back(list_of(page), away);
+    if (why == HL_ARRIVAL_READ_AHEAD) return kReadAhead;  // all alike: what came as a run leaves as a run
+    How how = returns ? how_after(away) : kFirst;
+    unsigned before = known.list != 0 ? ReturnLists::kind_of(list_of(page)) % ReturnLists::kHows : kFirst;
+    bool beside = just_came(page - 1) || just_came(page + 1);
+    bool was_soon = before == kBackAtOnce || before == kBackSoon;
+    return how + (beside ? kBesideNeighbour : 0) + (was_soon ? kWasSoonBefore : 0);
+  }
+  void put(hl_page page, unsigned list) {
+    pages_[page].list = static_cast<std::uint16_t>(list + 1);
+    lists_[list].push_back(links_, page);
+  }
+  void enter(hl_page page, unsigned kind) {
+    pages_[page].tick = static_cast<std::uint16_t>(tick_);
+    put(page, ReturnLists::list_of(kind, 0));
+  }
+  void take_out(hl_page page) {
+    lists_[list_of(page)].remove(links_, page);
+    --held_;
+  }
+  void leave(hl_page page) {
+    take_out(page);
+    returns_.left(tick_, list_of(page));
+    pages_[page].tick = static_cast<std::uint16_t>(tick_);
+  }
+  // It could not be taken: back to where it was, as if it came now, and nothing is learned from it.
+  void restore(hl_page page) {
+    if (pages_[page].list == 0) return enter(page, kFirst);
+    returns_.did_not_leave(tick_ - ticks_since(page), list_of(page));
+    enter(page, ReturnLists::kind_of(list_of(page)));
+  }
+  // A hint has named it: as young as if it came now.
+  void renew(hl_page page) {
+    unsigned kind = ReturnLists::kind_of(list_of(page));
+    lists_[list_of(page)].remove(links_, page);
+    enter(page, kind);
+  }
+  // One step of a walk round all lists: the page at the front goes on to the list of its age, or the walk goes on.
+  void let_age() {
+    unsigned list = ageing_, age = list % ReturnLists::kAges;
+    // In the last age a page stays: its tick may have come round.
+    if (lists_[list].empty() || age == ReturnLists::kAges - 1) return walk_on();
+    hl_page page = lists_[list].front();
+    unsigned now = ReturnLists::age_of(ticks_since(page));
+    if (now <= age) return walk_on();
+    // The first answer says nothing: from then on hints are listened for.
+    if (now >= kHeardFrom && was_hinted(page) && age >= kHeardFrom) return renew(page);
+    lists_[list].remove(links_, page);
+    put(page, ReturnLists::list_of(ReturnLists::kind_of(list), now));
+  }
+  void walk_on() { ageing_ = (ageing_ + 1) % ReturnLists::kLists; }
+
+  bool explores() { return next_random() % kExploreEvery == 0; }
+  PageList& drawn_by_size() {
+    std::uint64_t at = next_random() % held_;
+    std::size_t list = 0;
+    while (at >= lists_[list].size()) at -= lists_[list++].size();
+    return lists_[list];
+  }
+  // xorshift64* (Vigna 2016), with a fixed seed: a trace gives the same victims again.
+  std::uint64_t next_random() {
+    random_ ^= random_ >> 12;
+    random_ ^= random_ << 25;
+    random_ ^= random_ >> 27;
+    return (random_ * 0x2545f4914f6cdd1d) >> 16;
+  }
+
+  hl_policy_env environment_{};
+  PageLinks links_;
+  Page* pages_ = nullptr;
+  std::uint64_t held_ = 0, arrivals_ = 0, random_ = 0x9e3779b97f4a7c15;
+  std::uint32_t tick_ = 1;
+  unsigned ageing_ = 0;
+  std::array<PageList, ReturnLists::kLists> lists_;
+  Returns returns_{};
+};
+
+LearnerPolicy& of(void* state) { return *static_cast<LearnerPolicy*>(state); }
+
+void* create(const hl_policy_env* environment) {
+  void* place = environment->reserve(sizeof(LearnerPolicy));
+  if (place == nullptr) return nullptr;
+  auto* policy = new (place) LearnerPolicy;
+  return policy->create(*environment) ? policy : nullptr;
+}
+void arrived(void* state, hl_page first, uint32_t count, hl_arrival why, uint8_t) {
+  for (hl_page page = first; page != first + count; ++page) of(state).arrived(page, why);
+}
+void departed(void* state, hl_page first, uint32_t count) {
+  for (hl_page page = first; page != first + count; ++page) of(state).departed(page);
+}
+uint32_t choose_victims(void* state, hl_page* out, uint32_t max) { return of(state).choose_victims(out, max); }
+uint64_t size(void* state) { return of(state).size(); }
+
+}  // namespace
+
+const hl_policy_ops kLearnerPolicy = {HL_POLICY_ABI_VERSION,
+                                      "learner",
+                                      "what comes back soon stays: learned by how pages came, and by their age",
+                                      create,
+                                      arrived,
+                                      departed,
+                                      choose_victims,
+                                      size};
+
+}  // namespace hinterland

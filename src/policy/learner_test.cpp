@@ -1,0 +1,182 @@
+// The learner against the best that can be had: programs without hints, whose pages are seen only when they come and
+// leave, beside FIFO, LRU that sees every access, and Belady's choice, which knows the future.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <list>
+#include <queue>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "paging/policy_host.hpp"
+#include "policy/policies.hpp"
+
+namespace hinterland {
+namespace {
+
+constexpr std::uint32_t kPages = 16'384, kLocal = 2048, kBatch = 16;
+using Stream = std::vector<std::uint32_t>;  // pages, in the order of their accesses
+using Counts = std::vector<bool>;           // by access: whether it missed
+
+// With a policy, as the pager does it: some pages are kept free.
+Counts misses_with(const hl_policy_ops& policy, const Stream& stream, std::uint32_t local = kLocal) {
+  PageTable pages;
+  PolicyHost host;
+  if (!pages.create(kPages) || !host.create(&policy, pages)) std::abort();
+  for (std::uint32_t page = 0; page < kPages; ++page) pages.note_used({page});
+  std::vector<bool> resident(kPages), seen(kPages);
+  std::uint32_t held = 0;
+  Counts missed;
+  for (std::uint32_t page : stream) {
+    missed.push_back(!resident[page]);
+    if (resident[page]) continue;
+    if (held == local) {
+      std::vector<hl_page> victims(kBatch);
+      if (host.choose_victims(victims) != kBatch) std::abort();
+      for (hl_page victim : victims) resident[victim] = false;
+      held -= kBatch;
+    }
+    host.arrived({page}, 1, seen[page] ? HL_ARRIVAL_FAULT : HL_ARRIVAL_FIRST_TOUCH);
+    resident[page] = seen[page] = true;
+    ++held;
+  }
+  return missed;
+}
+
+Counts misses_of_lru(const Stream& stream) {
+  std::list<std::uint32_t> order;
+  std::vector<std::list<std::uint32_t>::iterator> where(kPages, order.end());
+  Counts missed;
+  for (std::uint32_t page : stream) {
+    missed.push_back(where[page] == order.end());
+    if (!missed.back()) order.erase(where[page]);
+    where[page] = order.insert(order.begin(), page);
+    if (order.size() > kLocal) {
+      where[order.back()] = order.end();
+      order.pop_back();
+    }
+  }
+  return missed;
+}
+
+// The page leaves whose next access is farthest away. (Belady 1966)
+Counts misses_of_belady(const Stream& stream) {
+  constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> next(stream.size()), coming(kPages, kNever), due(kPages, kNever);
+  for (std::size_t i = stream.size(); i-- > 0; coming[stream[i]] = i) next[i] = coming[stream[i]];
+  std::priority_queue<std::pair<std::size_t, std::uint32_t>> farthest;
+  std::vector<bool> resident(kPages);
+  std::uint32_t held = 0;
+  Counts missed;
+  for (std::size_t i = 0; i < stream.size(); ++i) {
+    std::uint32_t page = stream[i];
+    missed.push_back(!resident[page]);
+    if (!resident[page] && held++ == kLocal) {
+      while (!resident[farthest.top().second] || due[farthest.top().second] != farthest.top().first) farthest.pop();
+      resident[farthest.top().second] = false;
+      --held;
+    }
+    resident[page] = true;
+    due[page] = next[i];
+    farthest.emplace(next[i], page);
+  }
+  return missed;
+}
+
+// From the second half on, when what can be learned is known.
+double late(const Counts& missed) {
+  auto half = static_cast<std::ptrdiff_t>(missed.size() / 2);
+  return static_cast<double>(std::count(missed.begin() + half, missed.end(), true)) / static_cast<double>(half);
+}
+
+Stream loop_of(double turns, std::size_t accesses = 400'000) {
+  auto pages = static_cast<std::uint32_t>(kLocal * turns);
+  Stream stream;
+  for (std::uint32_t i = 0; i < accesses; ++i) stream.push_back(i % pages);
+  return stream;
+}
+
+// A set of half the budget, used at random, beside a scan of twice the budget.
+constexpr std::uint32_t kSet = kLocal / 2;
+Stream scan_beside_a_set() {
+  std::mt19937_64 random(1);
+  Stream stream;
+  for (std::uint32_t i = 0; i < 400'000; ++i)
+    stream.push_back(i % 4 == 0 ? kSet + i / 4 % (2 * kLocal) : static_cast<std::uint32_t>(random() % kSet));
+  return stream;
+}
+
+Stream random_in_a_moving_set(std::uint32_t stays, std::uint32_t moves_by) {
+  std::mt19937_64 random(3);
+  Stream stream;
+  for (std::uint32_t i = 0; i < 400'000; ++i)
+    stream.push_back(static_cast<std::uint32_t>((i / stays * moves_by + random() % (kLocal * 85 / 100)) % kPages));
+  return stream;
+}
+
+// What keeps a part of the loop is nearly as good as knowing the future; LRU and FIFO miss at each access.
+TEST(LearnerTest, OfALoopLargerThanTheBudgetAPartStays) {
+  for (auto [turns, most] : {std::pair{1.1, 0.18}, {1.25, 0.30}, {1.5, 0.45}, {2.0, 0.62}}) {
+    Stream loop = loop_of(turns);
+    EXPECT_EQ(late(misses_of_lru(loop)), 1.0);
+    double best = late(misses_of_belady(loop)), learner = late(misses_with(kLearnerPolicy, loop));
+    EXPECT_LT(learner, most) << turns << " times the budget; at best " << best;
+    EXPECT_GE(learner, best) << turns;
+  }
+}
+
+TEST(LearnerTest, AScanDoesNotPushOutASetInUse) {
+  Stream stream = scan_beside_a_set();
+  Counts missed = misses_with(kLearnerPolicy, stream);
+  std::uint64_t of_set = 0, accesses = 0;
+  for (std::size_t i = stream.size() / 2; i < stream.size(); ++i)
+    if (stream[i] < kSet) {
+      ++accesses;
+      of_set += missed[i];
+    }
+  EXPECT_LT(of_set * 100, accesses * 3);
+  EXPECT_LT(late(missed), late(misses_of_lru(stream)) * 0.9);
+}
+
+TEST(LearnerTest, ASetThatMovesIsFoundAgain) {
+  for (std::uint32_t stays : {20'000u, 50'000u}) {
+    Stream stream = random_in_a_moving_set(stays, 1700);
+    EXPECT_LT(late(misses_with(kLearnerPolicy, stream)), late(misses_of_lru(stream)) * 1.1) << stays;
+  }
+}
+
+TEST(LearnerTest, ATraceGivesTheSameVictimsAgain) {
+  Stream stream = random_in_a_moving_set(10'000, 300);
+  EXPECT_EQ(misses_with(kLearnerPolicy, stream), misses_with(kLearnerPolicy, stream));
+}
+
+// Where nothing has left yet, the oldest pages leave first.
+TEST(LearnerTest, WithoutEvidenceTheOldestLeave) {
+  Stream once;
+  for (std::uint32_t page = 0; page < 2 * kLocal; ++page) once.push_back(page);
+  for (std::uint32_t page = 2 * kLocal - 1; page >= kLocal; --page) once.push_back(page);  // the second half again
+  Counts missed = misses_with(kLearnerPolicy, once);
+  EXPECT_LT(std::count(missed.begin() + 2 * kLocal, missed.end(), true), kLocal / 8);
+}
+
+// A page that could not be taken says nothing of its kind, and can be chosen again.
+TEST(LearnerTest, WhatCannotBeTakenIsThereAgain) {
+  PageTable pages;
+  PolicyHost host;
+  ASSERT_TRUE(pages.create(kPages) && host.create(&kLearnerPolicy, pages).has_value());
+  for (std::uint32_t page = 0; page < kPages; ++page) pages.note_used({page});
+  host.arrived({0}, kLocal, HL_ARRIVAL_FIRST_TOUCH);
+  std::vector<hl_page> victims(kLocal);
+  for (int round = 0; round < 200; ++round) {
+    ASSERT_EQ(host.choose_victims(victims), kLocal);
+    ASSERT_EQ(host.size(), 0u);
+    for (hl_page page : victims) host.arrived({page}, 1, HL_ARRIVAL_RETURNED);
+    ASSERT_EQ(host.size(), kLocal);
+  }
+}
+
+}  // namespace
+}  // namespace hinterland
