@@ -59,7 +59,7 @@ constexpr Option kTable[] = {
      kForRun, variable_and_file, true,
      "Features of the kernel (the first four) and parts of the runtime to do without, for experiments and tests.",
      "--without move,poison"},
-    {"stat-dir", 0, path, "DIRECTORY", "", "/dev/shm/hinterland-UID", 0, 0, "",
+    {"stat-dir", 0, path, "DIRECTORY", "", "XDG_RUNTIME_DIR/hinterland, or /dev/shm/hinterland-UID", 0, 0, "",
      kForRun | kForStat | kForTune | kForCore, variable_and_file, true,
      "Where running programs keep their figures, one file each.", "--stat-dir /run/far"},
     {"verbose", 'v', level, "", "0", "", 0, 2, "", kForRun | kForServe, variable_and_file, true,

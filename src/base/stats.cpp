@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/stats_folder.hpp"
 #include "base/units.hpp"
 
 // System calls go through syscall(): in the preloaded library mmap, munmap and close are our own interposers, which
@@ -39,37 +40,20 @@ constexpr int kEarlierProgramsMax = 1000;  // programs one process ran through b
 // Constant-initialised: the preloaded library counts before any constructor has run.
 constinit StatPage g_private_page{};
 constinit std::atomic<StatPage*> g_page{&g_private_page};
-pid_t g_owner = 0;  // the process whose figures *g_page holds; 0 before the first open_stat_page()
-char g_file[288];   // path of the shared page, "" while it is private
+pid_t g_owner = 0;      // the process whose figures *g_page holds; 0 before the first open_stat_page()
+bool g_shared = false;  // whether a file holds *g_page
 bool g_keep = false;
 // From the environment of the process that opened first. A forked child uses them again: its own environment may lie
 // in far memory, which it cannot touch yet.
-char g_directory[256];
+char g_directory[kStatisticsPathMax];
 
 int error_or(long result) { return result < 0 ? -errno : static_cast<int>(result); }
-
-// The directory, checked to be ours alone: otherwise another user could put a file there for us to trust.
-int open_directory() {
-  const char* path = g_directory;
-  if (syscall(SYS_mkdir, path, 0700) < 0 && errno != EEXIST) return -errno;
-  int directory = error_or(syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (directory < 0) return directory;
-  struct stat status;
-  int problem = 0;
-  if (fstat(directory, &status) < 0)
-    problem = -errno;
-  else if (status.st_uid != geteuid() || (status.st_mode & 022) != 0)
-    problem = -EPERM;
-  if (problem == 0) return directory;
-  syscall(SYS_close, directory);
-  return problem;
-}
 
 // A file of this name is left from a program that this process ran before exec, or from a dead process with the
 // same PID. It is never written again (its readers may have it mapped): it makes room.
 int make_room(int directory, const char* name) {
   for (int earlier = 1; g_keep && earlier <= kEarlierProgramsMax; ++earlier) {
-    char kept[48];
+    char kept[64];
     std::snprintf(kept, sizeof kept, "%s.%d", name, earlier);
     if (syscall(SYS_renameat2, directory, name, directory, kept, 1 /* RENAME_NOREPLACE */) == 0) return 0;
     if (errno == ENOENT) return 0;
@@ -111,12 +95,12 @@ int map_file(int directory, const char* name, StatPage** out) {
 }
 
 int create_shared_page(StatPage** out) {
-  int directory = open_directory();
+  int directory = make_statistics_folder(g_directory);
   if (directory < 0) return directory;
-  char name[24];
-  std::snprintf(name, sizeof name, "%d", static_cast<int>(getpid()));
+  char name[32];
+  statistics_file_name(name, sizeof name, getpid());
   int result = map_file(directory, name, out);
-  if (result == 0) std::snprintf(g_file, sizeof g_file, "%s/%s", g_directory, name);
+  g_shared = result == 0;
   syscall(SYS_close, directory);
   return result;
 }
@@ -165,16 +149,6 @@ void forget_counted(StatPage& page) {
   for (auto& thread : page.inside.runtime_threads) thread.store(0, std::memory_order_relaxed);
   page.fault_latency.clear();
   page.fetch_latency.clear();
-}
-
-// "pid:[4026531836]"; 0 where there is none.
-std::uint64_t namespace_number(const char* link) {
-  char text[64];
-  long used = syscall(SYS_readlinkat, AT_FDCWD, link, text, sizeof text - 1);
-  if (used <= 0) return 0;
-  text[used] = '\0';
-  const char* number = std::strchr(text, '[');
-  return number != nullptr ? std::strtoull(number + 1, nullptr, 10) : 0;
 }
 
 void describe(StatPage& page, const char* program) {
@@ -254,14 +228,6 @@ void note_runtime_thread() {
   }
 }
 
-void statistics_directory(char* path, std::size_t size) {
-  const char* chosen = std::getenv("HINTERLAND_STAT_DIR");
-  if (chosen != nullptr && chosen[0] != '\0')
-    std::snprintf(path, size, "%s", chosen);
-  else
-    std::snprintf(path, size, "/dev/shm/hinterland-%u", static_cast<unsigned>(geteuid()));
-}
-
 std::uint64_t process_start_ticks(pid_t pid) {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
@@ -286,7 +252,7 @@ int open_stat_page(const char* program) {
   StatPage* old = stat_page();
   bool same_process = g_owner == 0 || g_owner == getpid();
   g_owner = getpid();
-  g_file[0] = '\0';
+  g_shared = false;
   if (same_process) {
     statistics_directory(g_directory, sizeof g_directory);
     g_keep = std::getenv("HINTERLAND_STAT_KEEP") != nullptr;
@@ -308,7 +274,13 @@ void close_stat_page() {
   // A forked child that opened no page of its own still sees its parent's: that one is not over.
   if (g_owner != getpid()) return;
   stat_page()->ended_ns.store(now_ns(), std::memory_order_relaxed);
-  if (g_file[0] != '\0' && !g_keep) syscall(SYS_unlinkat, AT_FDCWD, g_file, 0);
+  if (!g_shared || g_keep) return;
+  int directory = open_statistics_folder(AT_FDCWD, g_directory, false);
+  if (directory < 0) return;
+  char name[32];
+  statistics_file_name(name, sizeof name, g_owner);
+  syscall(SYS_unlinkat, directory, name, 0);
+  syscall(SYS_close, directory);
 }
 
 }  // namespace hinterland

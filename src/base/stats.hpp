@@ -1,6 +1,6 @@
 // The figures of one running program, in a page shared with `hinterland stat` and `hinterland tune`.
 //
-// One file a process below the statistics directory (statistics_directory()), mapped shared: the program adds with
+// One file a process below the statistics directory (stats_folder.hpp), mapped shared: the program adds with
 // relaxed atomics, readers only look, so watching costs the watched program nothing. The list of counters below is
 // the only one: names in the report, in `stat` and here come from it.
 #pragma once
@@ -207,9 +207,6 @@ inline void add_gauge(Gauge gauge, std::int64_t delta) {
 // The calling thread is one of the runtime's.
 void note_runtime_thread();
 
-// HINTERLAND_STAT_DIR if set, else /dev/shm/hinterland-UID. Written into `path` (at least 256 bytes).
-void statistics_directory(char* path, std::size_t size);
-
 // When the process was started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 when there is none.
 std::uint64_t process_start_ticks(pid_t pid);
 
@@ -217,11 +214,11 @@ std::uint64_t process_start_ticks(pid_t pid);
 // which it is the same. 0 where /proc does not tell.
 std::uint64_t own_namespaces();
 
-// Creates the shared page of this process (directory mode 0700, file PID mode 0600) and makes it current; what was
-// counted so far is carried over. On failure the private page stays in use. Not thread-safe: call at start and in a
-// forked child before other threads run (it then starts with the gauges of its parent, and counters of zero). A
-// file left by an earlier program of the same PID is replaced, or, with HINTERLAND_STAT_KEEP, renamed to PID.N.
-// Allocates nothing.
+// Creates the shared page of this process (directory mode 0700, file PID-NAMESPACE mode 0600) and makes it current;
+// what was counted so far is carried over. On failure the private page stays in use. Not thread-safe: call at start
+// and in a forked child before other threads run (it then starts with the gauges of its parent, and counters of
+// zero). A file left by an earlier program of the same PID is replaced, or, with HINTERLAND_STAT_KEEP, given .N at
+// its end. Allocates nothing.
 int open_stat_page(const char* program);  // 0 or -errno
 // At exit: marks the end; removes the file unless HINTERLAND_STAT_KEEP is set (then `run --report` removes it).
 void close_stat_page();

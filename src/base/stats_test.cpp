@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/stats_folder.hpp"
 
 namespace hinterland {
 namespace {
@@ -46,7 +47,11 @@ class StatsTest : public testing::Test {
     unsetenv("HINTERLAND_STAT_KEEP");
     std::filesystem::remove_all(base_);
   }
-  std::string file_of(pid_t pid) const { return directory_ + "/" + std::to_string(pid); }
+  std::string file_of(pid_t pid) const {
+    char name[32];
+    statistics_file_name(name, sizeof name, pid);
+    return directory_ + "/" + name;
+  }
   std::string base_, directory_;
 };
 
@@ -227,6 +232,64 @@ TEST_F(StatsTest, RefusesADirectoryThatOthersMayWrite) {
 TEST_F(StatsTest, RefusesASymbolicLink) {
   ASSERT_EQ(symlink("/tmp", directory_.c_str()), 0);
   EXPECT_EQ(in_child([] { return open_stat_page("p") < 0; }), 0);
+}
+
+// Process 1 of a PID namespace of its own opens a page. It lives until `until` ends, since the number of a namespace
+// is given to another when it is gone.
+bool opens_page_as_process_1(int opened, int until) {
+  if (unshare(CLONE_NEWPID) != 0) return false;
+  return in_child([=] {
+           char byte = 0;
+           bool done = getpid() == 1 && open_stat_page("first of all") == 0 && write(opened, "", 1) == 1;
+           return done && read(until, &byte, 1) == 0;
+         }) == 0;
+}
+
+// Two containers with one /dev/shm: each has its process 1, and the second made the first's page go.
+TEST_F(StatsTest, ProcessesOfTheSameNumberInTwoPidNamespacesKeepTheirPages) {
+  if (geteuid() != 0) GTEST_SKIP() << "making a PID namespace needs root";
+  int opened[2], until[2];
+  ASSERT_EQ(pipe(opened), 0);
+  ASSERT_EQ(pipe(until), 0);
+  pid_t children[2];
+  for (pid_t& child : children) {
+    child = fork();
+    if (child != 0) continue;
+    close(until[1]);
+    close(opened[0]);
+    _exit(opens_page_as_process_1(opened[1], until[0]) ? 0 : 1);
+  }
+  close(opened[1]);
+  char byte = 0;
+  for ([[maybe_unused]] pid_t child : children) EXPECT_EQ(read(opened[0], &byte, 1), 1);
+  namespace fs = std::filesystem;
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 2);
+  close(until[1]);
+  for (pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  close(until[0]);
+  close(opened[0]);
+}
+
+TEST_F(StatsTest, TheUsersRuntimeDirectoryIsTakenIfNobodyElseMayUseIt) {
+  char path[kStatisticsPathMax];
+  unsetenv("HINTERLAND_STAT_DIR");
+  setenv("XDG_RUNTIME_DIR", base_.c_str(), 1);
+  statistics_directory(path, sizeof path);
+  EXPECT_EQ(path, base_ + "/hinterland");
+  std::string usual = "/dev/shm/hinterland-" + std::to_string(geteuid());
+  ASSERT_EQ(chmod(base_.c_str(), 0750), 0);
+  statistics_directory(path, sizeof path);
+  EXPECT_EQ(path, usual);
+  for (const char* wrong : {"", "relative", "/no/such/place"}) {
+    setenv("XDG_RUNTIME_DIR", wrong, 1);
+    statistics_directory(path, sizeof path);
+    EXPECT_EQ(path, usual) << wrong;
+  }
+  unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST(StatNames, FollowTheList) {

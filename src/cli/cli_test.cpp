@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/stats_folder.hpp"
 #include "base/units.hpp"
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
@@ -56,6 +57,11 @@ class CliTest : public testing::Test {
     unsetenv("HINTERLAND_STAT_DIR");
     unsetenv("HINTERLAND_STAT_KEEP");
     ASSERT_EQ(status, 0);
+  }
+  std::string file_of_child() const {
+    char name[32];
+    statistics_file_name(name, sizeof name, child_);
+    return directory_ + "/" + name;
   }
   std::string write(const std::string& name, const std::string& text) {
     std::string path = directory_ + "/" + name;
@@ -257,7 +263,7 @@ TEST_F(CliTest, APageFullOfAnythingIsShownAndNothingBeyondIt) {
   bytes[offsetof(StatPage, policy) + 3] = '\x1b';  // the beginning of an order to a terminal
   std::string file = directory_ + "/4711";
   std::ofstream(file, std::ios::binary) << bytes;
-  Result<StatView> view = StatView::open(file, false);
+  Result<StatView> view = StatView::open(FiguresFolder::open(directory_).value(), "4711", false);
   ASSERT_TRUE(view) << view.error().what();
   std::filesystem::resize_file(file, 0);  // its owner can do that, too
   Json json = program_json(**view);
@@ -268,9 +274,9 @@ TEST_F(CliTest, APageFullOfAnythingIsShownAndNothingBeyondIt) {
 
 TEST_F(CliTest, PagesOfDeadProcessesAreRemoved) {
   leave_figures([] { _exit(open_stat_page("gone") == 0 ? 0 : 1); }, false);  // without close: as after SIGKILL
-  std::string file = directory_ + "/" + std::to_string(child_);
+  std::string file = file_of_child();
   ASSERT_TRUE(std::filesystem::exists(file));
-  EXPECT_TRUE(find_running(directory_).empty());
+  EXPECT_TRUE(find_running({directory_}).value().empty());
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
@@ -285,7 +291,7 @@ TEST_F(CliTest, RingsOfAKilledRecorderAreRemovedAndNothingThatTheyLinkTo) {
   fs::create_directory_symlink(directory_ + "/other", directory_ + "/" + ours + "2");
   fs::create_directory(directory_ + "/" + ours + "3");
   fs::create_directory_symlink(directory_ + "/other/rings", directory_ + "/" + ours + "3/rings");
-  EXPECT_TRUE(find_running(directory_).empty());
+  EXPECT_TRUE(find_running({directory_}).value().empty());
   EXPECT_FALSE(fs::exists(directory_ + "/" + dead));
   EXPECT_TRUE(fs::exists(directory_ + "/" + living + "/rings/4711.0")) << "its recorder still reads it";
   EXPECT_TRUE(fs::exists(directory_ + "/other/rings/1.0")) << "a link was followed";
@@ -307,10 +313,10 @@ TEST_F(CliTest, WhatBelongsToOtherNamespacesIsLeftAlone) {
         _exit(open ? 0 : 1);
       },
       false);
-  EXPECT_TRUE(find_running(directory_).empty());
+  EXPECT_TRUE(find_running({directory_}).value().empty());
   EXPECT_FALSE(fs::exists(directory_ + "/" + dead + ours));
   EXPECT_TRUE(fs::exists(directory_ + "/" + dead + theirs + "/rings/4711.0"));
-  EXPECT_TRUE(fs::exists(directory_ + "/" + std::to_string(child_)));
+  EXPECT_TRUE(fs::exists(file_of_child()));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/available_memory.hpp"
 #include "base/options.hpp"
 #include "base/size.hpp"
+#include "base/stats_folder.hpp"
 #include "base/units.hpp"
 #include "cli/probe.hpp"
 #include "kernel/scheduling.hpp"
@@ -113,14 +114,18 @@ Finding memory() {
 }
 
 Finding shared_memory() {
+  char folder[kStatisticsPathMax];
+  default_statistics_directory(folder, sizeof folder);
+  std::string parent(folder, std::string_view(folder).rfind('/'));
+  const char* cost = "`stat`, `tune` and `--report` see nothing";
   struct statvfs status;
-  if (statvfs("/dev/shm", &status) != 0 || access("/dev/shm", W_OK) != 0)
-    return {"/dev/shm", State::missing, "cannot be written", "`stat`, `tune` and `--report` see nothing",
+  if (statvfs(parent.c_str(), &status) != 0 || access(parent.c_str(), W_OK) != 0)
+    return {parent, State::missing, "cannot be written", cost,
             "give --stat-dir DIRECTORY, on a tmpfs if there is one"};
   std::uint64_t bytes = std::uint64_t{status.f_bavail} * status.f_frsize;
-  if (bytes >= kSharedMemoryNeeded) return {"/dev/shm", State::good, rounded_size_text(bytes) + " free", "", ""};
-  return {"/dev/shm", State::missing, rounded_size_text(bytes) + " free", "`stat`, `tune` and `--report` see nothing",
-          "remove files from /dev/shm, or give --stat-dir DIRECTORY"};
+  if (bytes >= kSharedMemoryNeeded) return {parent, State::good, rounded_size_text(bytes) + " free", "", ""};
+  return {parent, State::missing, rounded_size_text(bytes) + " free", cost,
+          "remove files from " + parent + ", or give --stat-dir DIRECTORY"};
 }
 
 }  // namespace

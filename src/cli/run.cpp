@@ -100,6 +100,13 @@ Status check_system(const CommandLine& line) {
   return check_program_limits(line);
 }
 
+// The program itself could say it only once for each process that it starts.
+void warn_without_figures(const CommandLine& line) {
+  Result<FiguresFolder> folder = FiguresFolder::make(chosen_directory(line.text(OptionId::stat_dir)));
+  if (!folder)
+    log::warning("%s; the program runs without figures: %s", folder.error().what(), folder.error().next_step());
+}
+
 int run_as_parent(const CommandLine& line, const std::string& path, ReportFile report, bool traced) {
   std::string output = traced ? Tracing::output_of(line) : "";
   std::expected<Outcome, RunFailure> outcome = run_once(line, path, report, output);
@@ -138,6 +145,7 @@ int run(CommandLine& line, bool traced) {
   export_settings(line, *library);
   if (report->is_wanted() || line.number(OptionId::verbose) != 0 || traced)
     return run_as_parent(line, *path, std::move(*report), traced);
+  warn_without_figures(line);
   Error error = become(*path, line.rest());
   return fail(status_of(error), error);
 }

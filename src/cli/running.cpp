@@ -1,6 +1,5 @@
 #include "cli/running.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -10,25 +9,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <functional>
+
+#include "base/stats_folder.hpp"
 
 namespace hinterland::cli {
 namespace {
 
 constexpr const char* kRunPrefix = "run-";
 
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  DIR* open_directory = opendir(directory.c_str());
-  if (open_directory == nullptr) return names;
-  while (const dirent* entry = readdir(open_directory)) names.emplace_back(entry->d_name);
-  closedir(open_directory);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// "4711", or "4711.1" for what that process ran before an exec.
+// "4711-4026531836", with ".1" behind it for what that process ran before an exec.
 bool is_page_name(const std::string& name) {
-  return !name.empty() && name.find_first_not_of("0123456789.") == std::string::npos && name[0] != '.';
+  return !name.empty() && name.find_first_not_of("0123456789.-") == std::string::npos && name[0] >= '0' &&
+         name[0] <= '9';
 }
 
 // "run-PID-TICKS-NAMESPACES": whether that `run` still lives and will report. Of one in a container that shares the
@@ -48,34 +41,57 @@ bool may_be_removed(const StatView& view, Remove which) {
   return which == Remove::all_not_seen_to_live || view->namespaces == own_namespaces() || view->ended_ns.load() != 0;
 }
 
-void gather_live(const std::string& directory, Remove which, std::vector<StatView>& views) {
-  for (const std::string& name : names_in(directory)) {
+using Found = std::function<void(StatView, const FiguresFolder&, const std::string& name)>;
+
+void gather_live(const FiguresFolder& folder, Remove which, const Found& found) {
+  for (const std::string& name : folder.names()) {
     if (!is_page_name(name)) continue;
-    std::string file = directory + "/" + name;
-    Result<StatView> view = StatView::open(file, false);
+    Result<StatView> view = StatView::open(folder, name, false);
     if (!view) continue;
     if (view->is_alive() && name.find('.') == std::string::npos)
-      views.push_back(std::move(*view));
+      found(std::move(*view), folder, name);
     else if (may_be_removed(*view, which))
-      unlink(file.c_str());
+      folder.remove(name);
   }
 }
 
 // A recorder that was killed left them. Programs that still write there have them mapped, and make no more without
-// the directory. Root may look at the directories of others, who could link to anything: links are not followed.
-void remove_rings(const std::string& run_directory) {
-  int run = open(run_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (run < 0) return;
-  int rings = openat(run, kRingsName, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (DIR* directory = rings < 0 ? nullptr : fdopendir(rings)) {
-    while (const dirent* entry = readdir(directory))
-      if (is_page_name(entry->d_name)) unlinkat(rings, entry->d_name, 0);  // rings are named as pages are
-    closedir(directory);
-    unlinkat(run, kRingsName, AT_REMOVEDIR);
-  } else if (rings >= 0) {
-    close(rings);
+// the directory.
+void remove_rings(const FiguresFolder& run_folder) {
+  {
+    Result<FiguresFolder> rings = run_folder.below(kRingsName);
+    if (!rings) return;
+    for (const std::string& name : rings->names())
+      if (is_page_name(name)) rings->remove(name);  // rings are named as pages are
   }
-  close(run);
+  run_folder.remove_folder(kRingsName);
+}
+
+// Those in the folder and in the folders of runs below it; removes what is left of the dead.
+void gather_all(const FiguresFolder& folder, const Found& found) {
+  gather_live(folder, Remove::dead, found);
+  for (const std::string& name : folder.names()) {
+    if (!name.starts_with(kRunPrefix)) continue;
+    bool abandoned = !owner_lives(name);
+    {
+      Result<FiguresFolder> run = folder.below(name);
+      if (!run) continue;
+      gather_live(*run, abandoned ? Remove::all_not_seen_to_live : Remove::none, found);
+      if (abandoned) remove_rings(*run);
+    }
+    if (abandoned) folder.remove_folder(name);  // fails, rightly, while one of its programs lives
+  }
+}
+
+Status gather_all(const std::vector<std::string>& directories, const Found& found) {
+  for (const std::string& directory : directories) {
+    Result<FiguresFolder> folder = FiguresFolder::open(directory);
+    if (folder)
+      gather_all(*folder, found);
+    else if (folder.error().code() != ENOENT && directory == directories.front())
+      return std::unexpected(folder.error());
+  }
+  return {};
 }
 
 // The page as it is now, in memory of our own; MAP_FAILED when it cannot be had.
@@ -91,9 +107,10 @@ void* copy_of(int descriptor) {
 
 void StatView::Unmap::operator()(StatPage* page) const { munmap(page, sizeof(StatPage)); }
 
-Result<StatView> StatView::open(const std::string& file, bool writable) {
-  int descriptor = ::open(file.c_str(), (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return std::unexpected(Error::make(errno, "%s cannot be opened", file.c_str()));
+Result<StatView> StatView::open(const FiguresFolder& folder, const std::string& name, bool writable) {
+  std::string file = folder.path() + "/" + name;
+  int descriptor = folder.open_file(name, writable);
+  if (descriptor < 0) return std::unexpected(Error::make(-descriptor, "%s cannot be opened", file.c_str()));
   struct stat status;
   bool usable = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
                 status.st_size >= static_cast<off_t>(sizeof(StatPage)) &&
@@ -107,7 +124,6 @@ Result<StatView> StatView::open(const std::string& file, bool writable) {
   if (address == MAP_FAILED) return std::unexpected(Error::make(0, "%s is not a page of figures", file.c_str()));
   StatView view;
   view.page_.reset(static_cast<StatPage*>(address));
-  view.file_ = file;
   // acquire: pairs with the release in open_stat_page(); the rest of the page is filled once magic is there
   if (view->magic.load(std::memory_order_acquire) != StatPage::kMagic || view->version != StatPage::kVersion) {
     Error error = Error::make(0, "%s is of another version of Hinterland", file.c_str());
@@ -121,45 +137,43 @@ bool StatView::is_alive() const {
          process_start_ticks(page_->pid) == page_->start_time_ticks;
 }
 
-std::vector<StatView> find_running(const std::string& directory) {
+Result<std::vector<StatView>> find_running(const std::vector<std::string>& directories) {
   std::vector<StatView> views;
-  gather_live(directory, Remove::dead, views);
-  for (const std::string& name : names_in(directory)) {
-    if (!name.starts_with(kRunPrefix)) continue;
-    bool abandoned = !owner_lives(name);
-    gather_live(directory + "/" + name, abandoned ? Remove::all_not_seen_to_live : Remove::none, views);
-    if (!abandoned) continue;
-    remove_rings(directory + "/" + name);
-    rmdir((directory + "/" + name).c_str());  // fails, rightly, while one of its programs lives
-  }
+  Status looked = gather_all(directories, [&](StatView view, const FiguresFolder&, const std::string&) {
+    views.push_back(std::move(view));
+  });
+  if (!looked) return std::unexpected(looked.error());
   std::sort(views.begin(), views.end(), [](const StatView& a, const StatView& b) { return a->pid < b->pid; });
   return views;
 }
 
 std::vector<StatView> pages_in(const std::string& directory) {
   std::vector<StatView> views;
-  for (const std::string& name : names_in(directory)) {
+  Result<FiguresFolder> folder = FiguresFolder::open(directory);
+  if (!folder) return views;
+  for (const std::string& name : folder->names()) {
     if (!is_page_name(name)) continue;
-    if (Result<StatView> view = StatView::open(directory + "/" + name, false)) views.push_back(std::move(*view));
+    if (Result<StatView> view = StatView::open(*folder, name, false)) views.push_back(std::move(*view));
   }
   std::stable_sort(views.begin(), views.end(),
                    [](const StatView& a, const StatView& b) { return a->started_ns < b->started_ns; });
   return views;
 }
 
-Result<StatView> find_running(const std::string& directory, pid_t pid, bool writable) {
-  for (const StatView& view : find_running(directory))
-    if (view->pid == pid) return StatView::open(view.file(), writable);
+namespace {
+
+// Why there is no page of that process.
+Error not_found(const std::string& directory, pid_t pid) {
   if (kill(pid, 0) < 0 && errno == ESRCH) {
     Error error = Error::make(0, "there is no process %d", static_cast<int>(pid));
-    return std::unexpected(error.remedy("'hinterland stat' lists the running programs"));
+    return error.remedy("'hinterland stat' lists the running programs");
   }
-  struct stat status;
+  struct stat status{};
   std::string proc = "/proc/" + std::to_string(pid);
   if (stat(proc.c_str(), &status) == 0 && status.st_uid != geteuid() && geteuid() != 0) {
     Error error = Error::make(0, "process %d is not yours", static_cast<int>(pid));
-    return std::unexpected(error.remedy("ask its owner, or use sudo with --stat-dir /dev/shm/hinterland-%u",
-                                        static_cast<unsigned>(status.st_uid)));
+    return error.remedy("ask its owner, or use sudo with --stat-dir /dev/shm/hinterland-%u",
+                        static_cast<unsigned>(status.st_uid));
   }
   Error error = Error::make(0, "process %d does not run under Hinterland, or its figures are not in %s",
                             static_cast<int>(pid), directory.c_str());
@@ -168,35 +182,56 @@ Result<StatView> find_running(const std::string& directory, pid_t pid, bool writ
                  static_cast<unsigned>(status.st_uid));
   else
     error.remedy("start it with 'hinterland run', or name its directory with --stat-dir");
-  return std::unexpected(error);
+  return error;
 }
 
-std::string chosen_directory(const std::string& stat_dir) {
-  if (!stat_dir.empty()) return stat_dir;
-  char path[256];
-  statistics_directory(path, sizeof path);
-  return path;
+}  // namespace
+
+Result<StatView> find_running(const std::vector<std::string>& directories, pid_t pid, bool writable) {
+  Result<StatView> wanted = std::unexpected(Error());
+  bool found = false;
+  Status looked = gather_all(directories, [&](StatView view, const FiguresFolder& folder, const std::string& name) {
+    if (found || view->pid != pid) return;
+    found = true;
+    wanted = writable ? StatView::open(folder, name, true) : std::move(view);
+  });
+  if (!looked) return std::unexpected(looked.error());
+  if (!found) return std::unexpected(not_found(directories.front(), pid));
+  return wanted;
 }
+
+std::vector<std::string> searched_directories(const std::string& stat_dir) {
+  if (!stat_dir.empty()) return {stat_dir};
+  char path[kStatisticsPathMax];
+  statistics_directory(path, sizeof path);
+  std::vector<std::string> directories{path};
+  std::string user = std::to_string(geteuid());
+  for (const std::string& other : {"/run/user/" + user + "/hinterland", "/dev/shm/hinterland-" + user})
+    if (other != directories.front()) directories.push_back(other);
+  return directories;
+}
+
+std::string chosen_directory(const std::string& stat_dir) { return searched_directories(stat_dir).front(); }
 
 Result<std::string> make_run_directory(const std::string& directory) {
-  find_running(directory);  // removes what an earlier run that was killed left behind
-  std::string path = directory + "/" + kRunPrefix + std::to_string(getpid()) + "-" +
-                     std::to_string(process_start_ticks(getpid())) + "-" + std::to_string(own_namespaces());
-  struct stat status;
-  bool usable = (mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) && lstat(directory.c_str(), &status) == 0;
-  if (usable && (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0)) {
-    Error error = Error::make(0, "%s, for the figures of running programs, is not yours alone", directory.c_str());
-    return std::unexpected(error.remedy("remove it, chmod 700 it, or name another with --stat-dir"));
-  }
-  if (usable && mkdir(path.c_str(), 0700) == 0) return path;
-  Error error = Error::make(errno, "%s, for the figures of running programs, cannot be made", path.c_str());
-  return std::unexpected(error.remedy("name a directory that can be written with --stat-dir"));
+  Result<FiguresFolder> folder = FiguresFolder::make(directory);
+  if (!folder) return std::unexpected(folder.error());
+  // Removes what an earlier run that was killed left behind.
+  gather_all(*folder, [](StatView, const FiguresFolder&, const std::string&) {});
+  std::string name = kRunPrefix + std::to_string(getpid()) + "-" + std::to_string(process_start_ticks(getpid())) +
+                     "-" + std::to_string(own_namespaces());
+  if (Status made = folder->make_below(name); !made) return std::unexpected(made.error());
+  return directory + "/" + name;
 }
 
 void remove_run_directory(const std::string& run_directory) {
-  std::vector<StatView> still_running;
-  gather_live(run_directory, Remove::all_not_seen_to_live, still_running);
-  rmdir(run_directory.c_str());
+  std::size_t slash = run_directory.rfind('/');
+  Result<FiguresFolder> folder = FiguresFolder::open(run_directory.substr(0, slash));
+  if (!folder) return;
+  std::string name = run_directory.substr(slash + 1);
+  if (Result<FiguresFolder> run = folder->below(name))
+    gather_live(*run, Remove::all_not_seen_to_live, [](StatView, const FiguresFolder&, const std::string&) {});
+  folder->remove_folder(name);
 }
 
 }  // namespace hinterland::cli

@@ -127,15 +127,17 @@ void print_json(const std::vector<StatView>& views, bool one_line) {
 
 // One look. `pid` 0 for all. The exit status.
 int look(const CommandLine& line, pid_t pid, LastLooks& looks) {
-  std::string directory = chosen_directory(line.text(OptionId::stat_dir));
+  std::vector<std::string> directories = searched_directories(line.text(OptionId::stat_dir));
   bool watching = line.is_given(OptionId::watch);
   std::vector<StatView> views;
   if (pid != 0) {
-    Result<StatView> view = find_running(directory, pid, false);
+    Result<StatView> view = find_running(directories, pid, false);
     if (!view) return fail(kEnvironment, view.error());
     views.push_back(std::move(*view));
   } else {
-    views = find_running(directory);
+    Result<std::vector<StatView>> running = find_running(directories);
+    if (!running) return fail(kEnvironment, running.error());
+    views = std::move(*running);
   }
   bool clear = watching && isatty(STDOUT_FILENO) == 1;
   if (line.number(OptionId::json) != 0) {
@@ -170,7 +172,7 @@ int stat_main(const Arguments& arguments) {
     timespec pause{static_cast<time_t>(every_ns / 1'000'000'000), static_cast<long>(every_ns % 1'000'000'000)};
     nanosleep(&pause, nullptr);
     // The program watched is gone: the end of the watch, not a failure.
-    if (pid != 0 && !find_running(chosen_directory(line->text(OptionId::stat_dir)), pid, false)) return kSuccess;
+    if (pid != 0 && !find_running(searched_directories(line->text(OptionId::stat_dir)), pid, false)) return kSuccess;
     status = look(*line, pid, looks);
   }
   return status;

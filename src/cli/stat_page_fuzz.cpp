@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "base/testing/fuzz_input.hpp"
 #include "cli/figures.hpp"
@@ -14,11 +15,13 @@ namespace {
 
 struct File {
   std::string folder, path;
+  std::optional<cli::FiguresFolder> opened;
   File() {
     char name[] = "/dev/shm/hinterland-fuzz-XXXXXX";
     HL_CHECK(::mkdtemp(name) != nullptr);
     folder = name;
     path = folder + "/4711";
+    opened.emplace(cli::FiguresFolder::open(folder).value());
   }
   ~File() { std::filesystem::remove_all(folder); }
   void hold(const std::string& bytes) const {
@@ -54,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const File file;
   testing::FuzzInput input(data, size);
   file.hold(page_from(input));
-  auto view = cli::StatView::open(file.path, false);
+  auto view = cli::StatView::open(*file.opened, "4711", false);
   if (!view) return 0;
   static_cast<void>(view->is_alive());
   Json json = cli::program_json(**view);

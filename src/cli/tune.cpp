@@ -17,7 +17,7 @@ int request_budget(StatPage& page, std::uint64_t bytes) {
 }
 
 int tune(const CommandLine& line, pid_t pid) {
-  Result<StatView> view = find_running(chosen_directory(line.text(OptionId::stat_dir)), pid, true);
+  Result<StatView> view = find_running(searched_directories(line.text(OptionId::stat_dir)), pid, true);
   if (!view) return fail(kEnvironment, view.error());
   std::uint64_t wanted = line.number(OptionId::local);
   std::uint64_t before =

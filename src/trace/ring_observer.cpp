@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
 #include "base/stats.hpp"
+#include "base/stats_folder.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/pager.hpp"
 #include "trace/allocation_log.hpp"
@@ -148,9 +149,10 @@ void RingObserver::note_full(RingFile* ring) {
 }
 
 int RingObserver::create_file() const {
-  char name[sizeof directory + 32];
+  char name[sizeof directory + 64], process[32];
+  statistics_file_name(process, sizeof process, stat_page()->pid);  // a container's processes have the same numbers
   for (int number = 0; number < kRingsMax; ++number) {
-    std::snprintf(name, sizeof name, "%s/%d.%d", directory, stat_page()->pid, number);
+    std::snprintf(name, sizeof name, "%s/%s.%d", directory, process, number);
     long file = syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file >= 0 || errno != EEXIST) return static_cast<int>(file);
   }

@@ -143,7 +143,7 @@ std::string pattern_of(const CommandLine& line) {
 }
 
 int core_of_running(const CommandLine& line, pid_t process) {
-  Result<StatView> view = find_running(chosen_directory(line.text(OptionId::stat_dir)), process, false);
+  Result<StatView> view = find_running(searched_directories(line.text(OptionId::stat_dir)), process, false);
   if (!view) return fail(kEnvironment, view.error());
   if (stands_still(process)) {
     Error error =
