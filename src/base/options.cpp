@@ -237,14 +237,23 @@ Result<std::uint64_t> parse_choice(const Option& option, std::string_view text, 
 
 Result<std::uint64_t> parse_choices(const Option& option, std::string_view text, std::string_view source) {
   std::uint64_t set = 0;
-  while (!text.empty()) {
+  for (bool more = true; more;) {
     std::size_t comma = std::min(text.find(','), text.size());
     Result<std::uint64_t> index = parse_choice(option, text.substr(0, comma), source);
     if (!index) return index;
     set |= std::uint64_t{1} << *index;
+    more = comma < text.size();  // "move," names an empty one, too
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return set;
+}
+
+// Without a name there is no file: taking '' for "not given" would hide a shell variable that is empty by mistake.
+Result<std::uint64_t> parse_text(const Option& option, std::string_view text, std::string_view source) {
+  if (!text.empty()) return 0;
+  Error error = Error::make(0, "%.*s: the value is empty", HL_TEXT(source));
+  return std::unexpected(
+      error.remedy("leave it out, or give a %s, for example %s", option.placeholder, option.example));
 }
 
 }  // namespace
@@ -269,7 +278,7 @@ Result<std::uint64_t> parse_value(const Option& option, std::string_view text, s
       return parse_flag(text, source);
     case OptionType::text:
     case path:
-      return 0;
+      return parse_text(option, text, source);
   }
   return 0;
 }

@@ -72,7 +72,8 @@ TEST(OptionValue, ChoicesNameTheNearest) {
   EXPECT_EQ(error_of(parse_value(option(OptionId::policy), "fifi", "--policy")),
             "--policy: there is no 'fifi' | did you mean 'fifo'?");
   EXPECT_EQ(parse_value(option(OptionId::without), "poison,write-protect", "x"), 5u);
-  EXPECT_EQ(parse_value(option(OptionId::without), "", "x"), 0u);
+  EXPECT_FALSE(parse_value(option(OptionId::without), "", "x"));
+  EXPECT_FALSE(parse_value(option(OptionId::without), "move,", "x"));
   EXPECT_FALSE(parse_value(option(OptionId::without), "move,,poison", "x"));
 }
 

@@ -2,13 +2,11 @@
 
 #include <toml++/toml.h>
 
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "base/options.hpp"
+#include "base/plain_file.hpp"
 #include "base/suggest.hpp"
 
 namespace hinterland::cli {
@@ -55,14 +53,12 @@ Result<std::string> value_text(const Option& row, const toml::node& node, const 
   return std::unexpected(error.remedy("write %s = \"%s\"", row.name, row.placeholder));
 }
 
+constexpr std::uint64_t kBytesMax = 1 << 20;
+
 Result<std::string> file_text(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (file && !file.bad() && (text || text.str().empty()) && errno != EISDIR) return text.str();
-  Error error = Error::make(errno, "--config: %s cannot be read", path.c_str());
-  return std::unexpected(error.remedy("check the path and its permissions, or leave --config out"));
+  Result<std::string> text = read_plain_file(path, "--config:", kBytesMax);
+  if (text || text.error().next_step()[0] != '\0') return text;
+  return std::unexpected(text.error().remedy("check the path and its permissions, or leave --config out"));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ int open_maybe_direct(const std::string& path, int flags, bool& direct) {
 
 bool begins_with_header(const std::string& path) {
   std::array<char, kMagic.size()> bytes{};
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   bool ours = pread(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()) && bytes == kMagic;
   close(fd);

@@ -1,9 +1,11 @@
 #include "far/url.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "base/size.hpp"
 #include "base/suggest.hpp"
@@ -39,13 +41,31 @@ Parameter take_parameter(std::string_view& text, char separator) {
   return {one.substr(0, equals), one.substr(equals + 1)};
 }
 
-// "?size=64M" or nothing.
-Status read_size_query(std::string_view query, std::string_view scheme, Url& url) {
-  while (!query.empty()) {
+std::unexpected<Error> given_twice(std::string_view scheme, std::string_view name) {
+  return refuse(std::string(scheme) + ": " + std::string(name) + " is given twice", "leave one of them out");
+}
+
+// Cuts "?..." off the end of `rest`.
+std::string_view take_query(std::string_view& rest, bool& is_there) {
+  std::size_t mark = rest.rfind('?');
+  is_there = mark != std::string_view::npos;
+  if (!is_there) return {};
+  std::string_view query = rest.substr(mark + 1);
+  rest = rest.substr(0, mark);
+  return query;
+}
+
+// "?size=64M", cut off the end of `rest`, or nothing.
+Status take_size_query(std::string_view& rest, std::string_view scheme, Url& url) {
+  bool more = false;
+  std::string_view query = take_query(rest, more);
+  while (more) {
+    more = query.find('&') != std::string_view::npos;  // something has to follow
     Parameter parameter = take_parameter(query, '&');
     if (parameter.name != "size")
       return refuse(std::string(scheme) + ": has no parameter " + quoted(parameter.name),
                     suggestion(parameter.name, {"size"}));
+    if (url.size_bytes != 0) return given_twice(scheme, parameter.name);
     auto size = parse_size(parameter.value, std::string(scheme) + ": size");
     if (!size) return std::unexpected(size.error());
     if (*size < kSlabBytes)
@@ -56,20 +76,11 @@ Status read_size_query(std::string_view query, std::string_view scheme, Url& url
   return {};
 }
 
-// Cuts "?..." off the end of `rest`.
-std::string_view take_query(std::string_view& rest) {
-  std::size_t mark = rest.rfind('?');
-  if (mark == std::string_view::npos) return {};
-  std::string_view query = rest.substr(mark + 1);
-  rest = rest.substr(0, mark);
-  return query;
-}
-
 Result<Url> parse_memory(Scheme scheme, std::string_view rest) {
   Url url;
   url.scheme = scheme;
   std::string_view name = kSchemes[static_cast<std::size_t>(scheme)];
-  if (auto ok = read_size_query(take_query(rest), name, url); !ok) return std::unexpected(ok.error());
+  if (auto ok = take_size_query(rest, name, url); !ok) return std::unexpected(ok.error());
   if (rest.empty()) return url;
   if (scheme == Scheme::mem)
     return refuse("mem: takes nothing but a size, not " + quoted(rest), "write mem: or mem:?size=1G");
@@ -83,7 +94,7 @@ Result<Url> parse_memory(Scheme scheme, std::string_view rest) {
 Result<Url> parse_file(std::string_view rest) {
   Url url;
   url.scheme = Scheme::file;
-  if (auto ok = read_size_query(take_query(rest), "file", url); !ok) return std::unexpected(ok.error());
+  if (auto ok = take_size_query(rest, "file", url); !ok) return std::unexpected(ok.error());
   if (rest.empty()) return refuse("file: names no path", "write for example file:/var/tmp/far?size=8G");
   if (rest.find('\0') != std::string_view::npos) return refuse("file: path holds a NUL byte", "take it out");
   url.path = rest;
@@ -193,13 +204,19 @@ Result<Url> parse(std::string_view text, int nesting);
 Result<Url> parse_sim(std::string_view rest, int nesting) {
   Url url;
   url.scheme = Scheme::sim;
-  while (!rest.empty()) {
+  std::vector<std::string_view> given;
+  for (bool more = !rest.empty(); more;) {
     // inner is last, because an inner sim: has commas of its own
     if (rest.starts_with("inner=")) {
       url.sim.inner = rest.substr(6);
       break;
     }
-    if (auto ok = read_sim_parameter(take_parameter(rest, ','), url.sim); !ok) return std::unexpected(ok.error());
+    more = rest.find(',') != std::string_view::npos;  // something has to follow
+    Parameter parameter = take_parameter(rest, ',');
+    if (std::find(given.begin(), given.end(), parameter.name) != given.end())
+      return given_twice("sim", parameter.name);
+    given.push_back(parameter.name);
+    if (auto ok = read_sim_parameter(parameter, url.sim); !ok) return std::unexpected(ok.error());
   }
   if (nesting >= kNestingMax) return refuse("sim: nested too deeply", "use at most 4 levels");
   if (auto inner = parse(url.sim.inner, nesting + 1); !inner) return std::unexpected(inner.error());

@@ -1,7 +1,6 @@
 #include "trace/debug_files.hpp"
 
 #include <elfutils/libdwelf.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,11 +8,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/plain_file.hpp"
+
 namespace hinterland::trace {
 
 std::string build_id_of(const std::string& path) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
+  Result<int> opened = open_plain_file(path, "the file");
+  if (!opened) return {};
+  int file = *opened;
   elf_version(EV_CURRENT);
   Elf* elf = elf_begin(file, ELF_C_READ_MMAP, nullptr);
   const void* bytes = nullptr;
@@ -60,8 +62,9 @@ namespace {
 // Where the file's first byte would lie: the segment with the mapping's offset tells how addresses in the file and
 // offsets differ.
 bool bias_of(const Module& module, GElf_Addr* bias) {
-  int file = open(module.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  Result<int> opened = open_plain_file(module.path, "the file");
+  if (!opened) return false;
+  int file = *opened;
   elf_version(EV_CURRENT);
   Elf* elf = elf_begin(file, ELF_C_READ_MMAP, nullptr);
   std::size_t count = 0;
@@ -105,8 +108,9 @@ namespace {
 
 // The page of its code that was mapped first. Offsets say nothing in a debug file: it has left the code out.
 bool first_page_of_code(const std::string& path, GElf_Addr* first) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  Result<int> opened = open_plain_file(path, "the file");
+  if (!opened) return false;
+  int file = *opened;
   elf_version(EV_CURRENT);
   Elf* elf = elf_begin(file, ELF_C_READ_MMAP, nullptr);
   std::size_t count = 0, found = 0;

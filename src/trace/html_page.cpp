@@ -4,10 +4,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
+#include <sstream>
 #include <unordered_map>
 
 #include "base/json.hpp"
+#include "base/plain_file.hpp"
 #include "base/size.hpp"
 #include "trace/advice/hint_review.hpp"
 #include "trace/flame_graph.hpp"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr std::size_t kSitesShown = 100, kSourceLines = 4;  // on either side of a line
 constexpr std::uint64_t kReviewedFaultsMax = 2'000'000;
+constexpr std::uint64_t kSourceBytesMax = 64 << 20;
 constexpr std::size_t kColumns = 300, kRows = 150;
 constexpr std::uint64_t kReplayedFaults = 5'000'000;  // a second or two for each point of the curve
 
@@ -29,8 +31,8 @@ constexpr std::uint64_t kReplayedFaults = 5'000'000;  // a second or two for eac
 // -----------------------------------------------------------------------------------------------------------
 Json source_around(const Site& site) {
   Json lines = Json::array();
-  std::ifstream file(site.file);
-  if (site.line == 0 || !file) return lines;
+  if (site.line == 0) return lines;
+  std::istringstream file(read_plain_file(site.file, "the source", kSourceBytesMax).value_or(""));
   std::string text;
   auto line = static_cast<std::size_t>(site.line);
   for (std::size_t number = 1; number <= line + kSourceLines && std::getline(file, text); ++number)

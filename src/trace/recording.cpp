@@ -43,11 +43,11 @@ bool says_why(FaultKind kind) {
 }  // namespace
 
 std::unique_ptr<Recording> Recording::open(const std::string& name) {
-  int file = ::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  int file = ::open(name.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0) return nullptr;
   struct stat status{};
   void* memory = MAP_FAILED;
-  if (fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) >= kRingBytes)
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && static_cast<std::size_t>(status.st_size) >= kRingBytes)
     memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
   if (memory == MAP_FAILED) return nullptr;

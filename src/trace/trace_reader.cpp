@@ -1,5 +1,4 @@
 // The reading half of trace_file.hpp.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/plain_file.hpp"
 #include "base/units.hpp"
 #include "trace/trace_file.hpp"
 #include "trace/trace_format.hpp"
@@ -51,18 +51,15 @@ TraceFile::~TraceFile() {
 }
 
 Result<TraceFile> TraceFile::open(const std::string& path) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    Error error = Error::make(errno, "the trace %s cannot be read", path.c_str());
-    return std::unexpected(error.remedy("hinterland trace -o FILE -- PROGRAM makes one"));
-  }
+  Result<int> file = open_plain_file(path, "the trace");
+  if (!file) return std::unexpected(file.error().remedy("hinterland trace -o FILE -- PROGRAM makes one"));
   struct stat status{};
-  fstat(file, &status);
+  fstat(*file, &status);
   TraceFile trace;
-  trace.size_ = S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
-  void* data = trace.size_ == 0 ? nullptr : mmap(nullptr, trace.size_, PROT_READ, MAP_PRIVATE, file, 0);
+  trace.size_ = static_cast<std::size_t>(status.st_size);
+  void* data = trace.size_ == 0 ? nullptr : mmap(nullptr, trace.size_, PROT_READ, MAP_PRIVATE, *file, 0);
   int problem = errno;
-  close(file);
+  close(*file);
   if (data == MAP_FAILED) return std::unexpected(Error::make(problem, "the trace %s cannot be read", path.c_str()));
   trace.data_ = static_cast<const std::uint8_t*>(data);
   if (trace.size_ == 0)

@@ -72,6 +72,28 @@ class Usage(CommandTest):
         self.refused(["run", "--force", "--", "true"], "--report")
         self.refused(["serve", "--insecure", "--key-file", "k"], "contradict")
 
+    def test_empty_values(self):
+        """A shell variable that is empty by mistake is not "not given"."""
+        for option in ["--core", "--without", "--report", "--stat-dir", "--config", "--key-file", "--far", "--local"]:
+            with self.subTest(option=option):
+                self.refused(["run", option, "", "--", "true"], option)
+                self.refused(["run", option + "=", "--", "true"], option)
+        self.refused(["serve", "--listen", ""], "HOST:PORT")
+        self.refused(["trace", "-o", "", "--", "true"], "--output")
+        self.refused(["report", "--folded", "", "x.trace"], "--folded")
+        self.refused(["run", "--without", "move,", "--", "true"], "--without")
+        self.refused(["run", "--without", ",", "--", "true"], "--without")
+        path = self.write("far.toml", 'core = ""\n')
+        self.refused(["run", "--config", path, "--", "true"], "line 1", "core", "empty")
+
+    def test_parameters_of_a_url(self):
+        for url in ["mem:?size=1G&size=2G", "zmem:?size=1G&size=1G", "file:/no/far?size=1G&size=2G"]:
+            self.refused(["run", "--far", url, "--", "true"], "size is given twice")
+        self.refused(["run", "--far", "sim:latency=1us,latency=2us", "--", "true"], "latency is given twice")
+        for url in ["mem:?", "mem:?size=1G&", "file:/no/far?", "sim:latency=1us,", "mem:?size="]:
+            with self.subTest(url=url):
+                self.refused(["run", "--far", url, "--", "true"])
+
     def test_listen_address(self):
         for address in ["7700", "localhost", ":1", "127.0.0.1:70000", "::1:80", "127.0.0.1:"]:
             with self.subTest(address=address):
@@ -112,6 +134,47 @@ class ConfigFile(CommandTest):
                             HINTERLAND_POLICY="worse")
         self.assert_refused(2, "--policy", "worst", arguments=["run", "--config", path, "--policy", "worst", "true"],
                             HINTERLAND_POLICY="worse")
+
+
+class NoFiles(CommandTest):
+    """What is no regular file is refused wherever a file is read, and nobody waits for it."""
+
+    def places(self):
+        os.mkfifo(self.path("fifo"))
+        return [self.path("fifo"), "/dev/zero", "/dev/random", self.directory]
+
+    def refused(self, status, *arguments):
+        done = self.call(*arguments, timeout=30)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertIn("not a regular file", done.stderr)
+        self.assertGreaterEqual(len(done.stderr.strip().splitlines()), 2, "no next step: " + done.stderr)
+
+    def test_configuration(self):
+        for place in self.places():
+            with self.subTest(place=place):
+                self.refused(2, "run", "--config", place, "--", "true")
+                self.refused(2, "serve", "--config", place)
+        with open(self.path("large"), "wb") as file:
+            file.truncate(1 << 40)
+        self.assert_refused(2, "1.00 TiB", arguments=["run", "--config", self.path("large"), "--", "true"])
+
+    def test_keys(self):
+        for place in self.places():
+            with self.subTest(place=place):
+                self.refused(1, "serve", "--key-file", place)
+
+    def test_traces(self):
+        for place in self.places():
+            with self.subTest(place=place):
+                for command in ["report", "replay", "advise"]:
+                    self.refused(1, command, place)
+
+    def test_programs(self):
+        os.mkfifo(self.path("program"), 0o755)
+        os.chmod(self.path("program"), 0o755)
+        self.assertEqual(self.call("run", "--", self.path("program"), timeout=30).returncode, 126)
+        script = self.write("script", "#!" + self.path("program") + "\n", 0o755)
+        self.assertEqual(self.call("run", "--", script, timeout=30).returncode, 127)
 
 
 class Programs(CommandTest):

@@ -1,6 +1,5 @@
 #include "far/tcp/key_file.hpp"
 
-#include <fcntl.h>
 #include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/plain_file.hpp"
 
 namespace hinterland::far {
 namespace {
@@ -39,7 +39,6 @@ Result<std::size_t> read_all(int fd, const char* path, Buffer& buffer) {
 Status check_mode(int fd, const char* path) {
   struct stat status;
   if (fstat(fd, &status) != 0) return std::unexpected(Error::make(errno, "cannot examine key file '%s'", path));
-  if (!S_ISREG(status.st_mode)) return std::unexpected(Error::make(0, "key file '%s' is not a regular file", path));
   if ((status.st_mode & 077) != 0) {
     Error error = Error::make(0, "key file '%s' can be used by others than its owner (mode %04o)", path,
                               static_cast<unsigned>(status.st_mode & 07777));
@@ -89,13 +88,14 @@ void SecretKey::clear() {
 }
 
 Result<SecretKey> read_key_file(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (fd < 0)
-    return std::unexpected(with_remedy(Error::make(errno, "cannot open key file '%s'", path.c_str()), path.c_str()));
+  Result<int> file = open_plain_file(path, "key file");  // its length is looked at below
+  // What is no regular file is nothing to write a key into.
+  if (!file && file.error().code() != 0) return std::unexpected(with_remedy(file.error(), path.c_str()));
+  if (!file) return std::unexpected(file.error());
   Buffer buffer;
-  Result<SecretKey> key = read_key(fd, path.c_str(), buffer);
+  Result<SecretKey> key = read_key(*file, path.c_str(), buffer);
   sodium_memzero(buffer.data(), buffer.size());
-  ::close(fd);
+  ::close(*file);
   return key;
 }
 

@@ -90,16 +90,17 @@ TEST_F(KeyFile, RefusesWhatIsNotAFile) {
   auto missing = read_key_file(path_);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code(), ENOENT);
-  EXPECT_EQ(std::string(missing.error().what()), "cannot open key file '" + path_ + "': No such file or directory");
+  EXPECT_EQ(std::string(missing.error().what()), "key file " + path_ + " cannot be read: No such file or directory");
   EXPECT_STRNE(missing.error().next_step(), "");
   write("");
   EXPECT_EQ(complaint(), "key file '" + path_ + "' is too short: 0 bytes, at least 16 are needed");
   auto folder = read_key_file(directory_);
   ASSERT_FALSE(folder);
-  EXPECT_EQ(std::string(folder.error().what()), "key file '" + directory_ + "' is not a regular file");
+  EXPECT_NE(std::string(folder.error().what()).find("not a regular file"), std::string::npos);
+  EXPECT_STRNE(folder.error().next_step(), "");
   ::unlink(path_.c_str());
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_EQ(complaint(), "key file '" + path_ + "' is not a regular file") << "and does not hang";
+  EXPECT_NE(complaint().find("not a regular file"), std::string::npos) << "and does not hang";
 }
 
 TEST_F(KeyFile, MessagesNeverHoldTheKey) {

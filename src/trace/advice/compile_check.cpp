@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/plain_file.hpp"
 
 namespace hinterland::trace {
 
@@ -27,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kLinksMax = 50'000;
+constexpr std::uint64_t kCommandsBytesMax = 256 << 20;  // a browser has 60 MB of them
 constexpr std::uint64_t kCompileNsMax = 120'000'000'000;
 
 Status write_file(const fs::path& path, const std::string& text) {
@@ -174,11 +176,10 @@ Status CompileCheck::copy_links() {
 }
 
 void CompileCheck::read_commands(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return;
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  Result<std::string> text = read_plain_file(path, "the commands", kCommandsBytesMax);
+  if (!text) return;
   bool well_formed = false;
-  for (const Json& entry : Json::parse(text, &well_formed)) {
+  for (const Json& entry : Json::parse(*text, &well_formed)) {
     const Json *name = entry.find("file"), *directory = entry.find("directory");
     const Json *arguments = entry.find("arguments"), *words = entry.find("command");
     if (name == nullptr || !name->is_string()) continue;

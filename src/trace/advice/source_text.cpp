@@ -1,13 +1,10 @@
 #include "trace/advice/source_text.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <memory>
+
+#include "base/plain_file.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -49,13 +46,9 @@ std::size_t end_of_raw(std::string_view text, std::size_t at) {
 }  // namespace
 
 Result<SourceText> SourceText::read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  struct stat status{};
-  if (!file || stat(path.c_str(), &status) != 0)
-    return std::unexpected(Error::make(errno, "%s cannot be read", path.c_str()));
-  if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > kFileMax)
-    return std::unexpected(Error::make(0, "%s is no source file", path.c_str()));
-  return SourceText(std::string(std::istreambuf_iterator<char>(file), {}));
+  Result<std::string> text = read_plain_file(path, "the source", kFileMax);
+  if (!text) return std::unexpected(text.error());
+  return SourceText(std::move(*text));
 }
 
 SourceText::SourceText(std::string text) : text_(std::make_unique<std::string>(std::move(text))) {
