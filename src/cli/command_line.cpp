@@ -82,8 +82,8 @@ void warn_of_unknown_variables() {
     name = name.substr(0, name.find('='));
     if (!name.starts_with(kPrefix) || std::find(views.begin(), views.end(), name) != views.end()) continue;
     std::string_view near = nearest_name(name, views);
-    if (name == "HINTERLAND_STAT_KEEP" || name.starts_with("HINTERLAND_TRACE_") ||
-        name.starts_with("HINTERLAND_TEST_") || near.empty())
+    if (name == "HINTERLAND_STAT_KEEP" || name == "HINTERLAND_CRASH_NOTE" || name == "HINTERLAND_CORE_WRITER" ||
+        name.starts_with("HINTERLAND_TRACE_") || name.starts_with("HINTERLAND_TEST_") || near.empty())
       continue;
     log::warning("%s is not a variable of ours and is ignored; did you mean %s?", std::string(name).c_str(),
                  std::string(near).c_str());

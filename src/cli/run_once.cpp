@@ -12,10 +12,12 @@
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
+#include "cli/absolute_path.hpp"
 #include "cli/preload_library.hpp"
 #include "cli/running.hpp"
 #include "cli/supervise.hpp"
 #include "cli/tracing.hpp"
+#include "far/url.hpp"
 
 namespace hinterland::cli {
 
@@ -38,15 +40,26 @@ void fit_into_group(CommandLine& line) {
   line.settle_for(OptionId::local, granted);
 }
 
+namespace {
+
+// What the programs read: they may be in another folder by then, and what is a share of the available memory now
+// would later be one of what is left.
+std::string text_for_program(const Option& row, const Value& value) {
+  if (row.type == OptionType::size_or_percent) return std::to_string(value.number);
+  if (row.type == OptionType::path) return absolute_path(value.text);
+  if (&row == &option(OptionId::far)) return far::url_from(current_folder(), value.text);
+  return value.text;
+}
+
+}  // namespace
+
 void export_settings(const CommandLine& line, const std::string& library) {
   for (std::size_t i = 0; i < all_options().size(); ++i) {
     const Option& row = all_options()[i];
     if ((row.commands & kForRun) == 0) continue;
     const Value& value = line[static_cast<OptionId>(i)];
-    // A share of the available memory is settled now: later it would be of what is left then.
-    std::string text = row.type == OptionType::size_or_percent ? std::to_string(value.number) : value.text;
     if (row.for_program && value.source != Source::none)
-      setenv(variable_name(row).c_str(), text.c_str(), 1);
+      setenv(variable_name(row).c_str(), text_for_program(row, value).c_str(), 1);
     else if (row.elsewhere != Elsewhere::nowhere)
       unsetenv(variable_name(row).c_str());  // an inner `run` must not write over our report
   }

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "base/stats_folder.hpp"
+#include "cli/absolute_path.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -201,10 +202,11 @@ Result<StatView> find_running(const std::vector<std::string>& directories, pid_t
 }
 
 std::vector<std::string> searched_directories(const std::string& stat_dir) {
-  if (!stat_dir.empty()) return {stat_dir};
+  // A program that is told where to write its figures or its trace is not in our folder.
+  if (!stat_dir.empty()) return {absolute_path(stat_dir)};
   char path[kStatisticsPathMax];
   statistics_directory(path, sizeof path);
-  std::vector<std::string> directories{path};
+  std::vector<std::string> directories{absolute_path(path)};
   std::string user = std::to_string(geteuid());
   for (const std::string& other : {"/run/user/" + user + "/hinterland", "/dev/shm/hinterland-" + user})
     if (other != directories.front()) directories.push_back(other);

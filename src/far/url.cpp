@@ -251,4 +251,18 @@ Result<Url> parse(std::string_view text, int nesting) {
 
 Result<Url> parse_url(std::string_view text) { return parse(text, 0); }
 
+std::string url_from(const std::string& folder, std::string_view text) {
+  constexpr std::string_view kFile = "file:", kSim = "sim:", kInner = "inner=";
+  if (folder.empty()) return std::string(text);
+  if (text.starts_with(kFile) && text.size() > kFile.size() && text[kFile.size()] != '/')
+    return std::string(kFile) + folder + "/" + std::string(text.substr(kFile.size()));
+  for (std::size_t at = kSim.size(); text.starts_with(kSim) && at < text.size(); ++at) {
+    std::size_t inner = at + kInner.size();
+    if (text.substr(at).starts_with(kInner))
+      return std::string(text.substr(0, inner)) + url_from(folder, text.substr(inner));
+    at = std::min(text.find(',', at), text.size());
+  }
+  return std::string(text);
+}
+
 }  // namespace hinterland::far

@@ -43,4 +43,7 @@ struct Url {
 // An inner URL is checked too.
 Result<Url> parse_url(std::string_view text);
 
+// The same device for a process in another folder: the path of file:, also of one inside sim:, begins at `folder`.
+std::string url_from(const std::string& folder, std::string_view text);
+
 }  // namespace hinterland::far

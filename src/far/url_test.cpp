@@ -113,5 +113,16 @@ TEST(OpenDevice, PassesTheErrorOfTheUrlOn) {
   EXPECT_STREQ(device.error().next_step(), "did you mean 'mem'?");
 }
 
+TEST(Url, PathsBeginAtAFolder) {
+  EXPECT_EQ(url_from("/a", "file:far?size=1G"), "file:/a/far?size=1G");
+  EXPECT_EQ(url_from("/a", "file:/b/far"), "file:/b/far");
+  EXPECT_EQ(url_from("/a", "sim:latency=1us,inner=sim:inner=file:far"),
+            "sim:latency=1us,inner=sim:inner=file:/a/far");
+  EXPECT_EQ(url_from("/a", "sim:inner=file:/b/far"), "sim:inner=file:/b/far");
+  for (const char* same :
+       {"", "file:", "mem:", "zmem:lz4", "sim:", "sim:inner=", "sim:latency=1us", "tcp://file:7700"})
+    EXPECT_EQ(url_from("/a", same), same);
+}
+
 }  // namespace
 }  // namespace hinterland::far
