@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/file_limit.hpp"
 #include "base/stats_folder.hpp"
 #include "base/units.hpp"
 
@@ -65,6 +66,7 @@ int make_room(int directory, const char* name) {
 
 // Reserves the file's blocks, so that a full file system shows here and not as SIGBUS in the middle of a fault.
 int reserve(int file) {
+  if (!fits_file_limit(kPageBytes)) return -EFBIG;
   int result = error_or(syscall(SYS_ftruncate, file, kPageBytes));
   if (result == 0) result = error_or(syscall(SYS_fallocate, file, 0, 0L, kPageBytes));
   if (result != -EOPNOTSUPP) return result;

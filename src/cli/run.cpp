@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/available_memory.hpp"
+#include "base/file_limit.hpp"
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
@@ -101,7 +102,14 @@ Status check_system(const CommandLine& line) {
 }
 
 // The program itself could say it only once for each process that it starts.
-void warn_without_figures(const CommandLine& line) {
+void warn_without_figures(const CommandLine& line, bool is_parent) {
+  if (!fits_file_limit(sizeof(StatPage))) {
+    log::warning(
+        "the file size limit is too small for the figures of programs, which run without: raise it (ulimit -f %zu)",
+        sizeof(StatPage) / 512 + 1);
+    return;
+  }
+  if (is_parent) return;  // it refuses a folder that is not good
   Result<FiguresFolder> folder = FiguresFolder::make(chosen_directory(line.text(OptionId::stat_dir)));
   if (!folder)
     log::warning("%s; the program runs without figures: %s", folder.error().what(), folder.error().next_step());
@@ -143,9 +151,9 @@ int run(CommandLine& line, bool traced) {
   if (traced && line.is_given(OptionId::sizes)) return trace_sizes(line, *path, *library);
   fit_into_group(line);
   export_settings(line, *library);
-  if (report->is_wanted() || line.number(OptionId::verbose) != 0 || traced)
-    return run_as_parent(line, *path, std::move(*report), traced);
-  warn_without_figures(line);
+  bool is_parent = report->is_wanted() || line.number(OptionId::verbose) != 0 || traced;
+  warn_without_figures(line, is_parent);
+  if (is_parent) return run_as_parent(line, *path, std::move(*report), traced);
   Error error = become(*path, line.rest());
   return fail(status_of(error), error);
 }

@@ -84,10 +84,13 @@ Result<Outcome> supervise(const std::string& path, const Arguments& arguments,
   if (pipe2(pipe, O_CLOEXEC) < 0 || pipe2(gate, O_CLOEXEC) < 0) return std::unexpected(Error::make(errno, "a pipe"));
   Outcome outcome;
   std::uint64_t start_ns = now_ns();
+  // A limit on files is meant for the program: a report or trace that it cuts short is an error to say, not our end.
+  static const auto given_for_files = signal(SIGXFSZ, SIG_IGN);
   pid_t child = fork();
   if (child < 0) return std::unexpected(Error::make(errno, "no further process can be started"));
   if (child == 0) {
     close(gate[1]);
+    signal(SIGXFSZ, given_for_files);
     start_in_child(path, arguments, before, pipe[1], gate[0]);
   }
   close(pipe[1]);

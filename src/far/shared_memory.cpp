@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/file_limit.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
 
@@ -18,7 +19,9 @@ void* map_through_memfd(std::size_t bytes) {
   int fd = memfd_create("hinterland", MFD_CLOEXEC);
   if (fd < 0) return MAP_FAILED;
   void* data = MAP_FAILED;
-  if (ftruncate(fd, static_cast<off_t>(bytes)) == 0)
+  if (!fits_file_limit(bytes))
+    errno = EFBIG;
+  else if (ftruncate(fd, static_cast<off_t>(bytes)) == 0)
     data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   int saved = errno;
   close(fd);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -35,7 +36,10 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   Result<Settings> settings = settings_from_environment();
   if (!settings) return std::unexpected(settings.error());
   log::set_level(static_cast<log::Level>(settings->verbosity + 1));
-  open_stat_page(program);  // without it there are no figures for others to see, and the program runs
+  // Without it there are no figures for others to see, and the program runs. `hinterland run` has warned of what can
+  // be known before the start, once for all that is started.
+  if (int problem = open_stat_page(program); problem < 0)
+    log::info("%s runs without figures: %s", program, strerrordesc_np(-problem));
   Result<const hl_policy_ops*> policy = policy_of(*settings);
   if (!policy) return std::unexpected(policy.error());
   disable_kernel_features({settings->without_write_protect, settings->without_move, settings->without_poison,

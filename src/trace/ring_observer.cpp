@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/file_limit.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
@@ -110,7 +111,9 @@ void RingObserver::open() {
   RingFile* made = nullptr;  // a parent's stays mapped: it is the parent's to write
   int file = create_file();
   // The space is taken now: a write to a page that memory has no room for would be a SIGBUS later.
-  if (file >= 0 && syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(kRingBytes)) == 0) {
+  if (file >= 0 && !fits_file_limit(kRingBytes))
+    errno = EFBIG;
+  else if (file >= 0 && syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(kRingBytes)) == 0) {
     auto at = raw::checked(SYS_mmap, nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
     if (at != -1) made = reinterpret_cast<RingFile*>(at);
   }

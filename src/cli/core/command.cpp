@@ -166,6 +166,7 @@ int core_main(const Arguments& arguments) {
   Result<CommandLine> line = CommandLine::parse(*find_command("core"), arguments);
   if (!line) return fail(kUsage, line.error());
   if (line->wants_help()) return help_main({"core"});
+  signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error to say
   if (std::uint64_t note = 0; crash_asked_for(&note)) return core_of_dying(*line, note);
   if (line->rest().empty()) {
     Error error = Error::make(0, "core: no process id given");

@@ -1,0 +1,45 @@
+"""Limits that the program or its shell sets, and programs that end in ways of their own."""
+
+import os
+import subprocess
+import unittest
+
+from command import CommandTest, HINTERLAND
+
+PROGRAM = os.environ.get("HINTERLAND_TEST_LIMITS", "limits")
+
+
+class Limited(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.need_library()
+
+    def far(self, *words, options=(), status=0, **variables):
+        done = self.call("run", "--local", "8M", "--takeover", "start", *options, "--", *words, timeout=20, **variables)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+
+class Files(Limited):
+    def test_children_with_a_small_limit_on_files_live(self):
+        for blocks in (0, 1, 4, 15):
+            with self.subTest(blocks=blocks):
+                done = self.far("/bin/sh", "-c", f"ulimit -f {blocks}; {PROGRAM} says as; {PROGRAM} says as")
+                self.assertEqual(done.stdout, "unlimited right\n" * 2)
+
+    def test_the_command_says_it_once(self):
+        run = f"ulimit -f 1; exec {HINTERLAND} run --local 8M -- /bin/sh -c '{PROGRAM} says as; {PROGRAM} says as'"
+        done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=20)
+        self.assertEqual((done.returncode, done.stdout), (0, "unlimited right\n" * 2), done.stderr)
+        self.assertEqual(done.stderr.count("file size limit"), 1, done.stderr)
+        self.assertIn("ulimit -f", done.stderr)
+
+    def test_a_trace_that_is_cut_short_leaves_the_program_alone(self):
+        run = f"ulimit -f 8; exec {HINTERLAND} trace --local 8M -o t -- /bin/sh -c 'kill -l >/dev/null; {PROGRAM} says as'"
+        done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=20,
+                              cwd=self.directory)
+        self.assertEqual((done.returncode, done.stdout), (0, "unlimited right\n"), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
