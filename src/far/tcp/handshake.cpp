@@ -110,7 +110,7 @@ Step ClientHandshake::received(std::size_t bytes) {
 }
 
 Step ClientHandshake::fail(int code, const char* what, const char* remedy) {
-  failure_ = {code, what, remedy, 0};
+  failure_ = {code, what, remedy};
   return Step::failed;
 }
 
@@ -173,7 +173,12 @@ Step ClientHandshake::on_session() {
     session_code_ = Code{static_cast<std::uint32_t>(header.status)};
     if (session_code_ == Code::session_unknown)
       return fail(ESTALE, "no longer has this program's memory (it was restarted, or gave up waiting)");
-    if (session_code_ == Code::too_many) return fail(EMFILE, "has reached its limit of clients or connections");
+    if (session_code_ == Code::too_many) {
+      fail(EMFILE, "has reached its limit of clients or connections",
+           "raise it where hinterland serve runs: --clients, --connections, --client-connections");
+      failure_.passing = true;  // others go
+      return Step::failed;
+    }
     if (session_code_ == Code::no_space) return fail(ENOSPC, "has no memory left");
     if (session_code_ != Code::ok) return fail(error_of(session_code_), "refused the session");
     return Step::more;

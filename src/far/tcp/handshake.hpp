@@ -77,6 +77,9 @@ struct HandshakeFailure {
   const char* what = "";
   const char* remedy = "";
   std::uint16_t server_version = 0;  // with Refusal::version
+  // The next attempt may end otherwise: the server is busy, or nobody could be reached just now. False for a refusal
+  // that stays one, such as another key or version.
+  bool passing = false;
 };
 
 enum class Step : std::uint8_t { more, done, failed };
@@ -131,6 +134,7 @@ class ServerHandshake {
   std::span<const std::byte> output() const;
   void sent(std::size_t bytes) { output_sent_ += bytes; }
   std::span<std::byte> input();
+  bool introduced() const { return proving_; }  // a hello came that is in order, and a proof is awaited
   // failed: send what output() still holds (it tells the client why), then close.
   Step received(std::size_t bytes);
   const char* failure() const { return failure_; }

@@ -1,6 +1,8 @@
 #include "far/tcp/link.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sodium.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,24 +11,79 @@
 
 namespace hinterland::far {
 
-int Link::fail(int code, const char* what, const char* remedy) {
-  failure_ = {code, what, remedy, 0};
+namespace {
+
+constexpr const char* kCheckServer = "check that hinterland serve runs there";
+
+// What a connection attempt may die of while the server is there. Nobody listening is not among it: a busy server
+// still listens, and one that is gone has forgotten its sessions.
+bool may_pass(int error) {
+  switch (error) {
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EPIPE:
+    case EAGAIN:         // of connect(): no port is free just now
+    case EADDRNOTAVAIL:  // the same
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+int Link::fail(int code, const char* what, const char* remedy, bool passing) {
+  failure_ = {code, what, remedy, 0, passing};
+  return end_or_pause();
+}
+
+// 0 when there will be another attempt; else -errno of failure().
+int Link::end_or_pause() {
   drop();
-  return -code;
+  if (!failure_.passing) return -failure_.code;
+  std::uint64_t now = now_ns(), resume = now + backoff_.next_ns();
+  if (resume >= deadline_ns_) return -failure_.code;
+  resume_ns_ = resume;
+  stage_ = Stage::pausing;
+  return 0;
+}
+
+int Link::reserve_number(int descriptor) {
+  int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return -errno;
+  descriptor_ = move_high(copy);
+  return 0;
 }
 
 int Link::start(const Endpoint& endpoint, const SecretKey& key, wire::Type session,
-                const wire::SessionRequest& request) {
+                const wire::SessionRequest& request, std::uint64_t deadline_ns) {
+  endpoint_ = endpoint;
+  key_ = &key;
+  session_ = session;
+  request_ = request;
+  deadline_ns_ = deadline_ns;
+  failure_ = {};
+  std::uint64_t seed = 0;
+  randombytes_buf(&seed, sizeof seed);
+  backoff_ = Backoff(seed);
+  return connect();
+}
+
+int Link::connect() {
   drop();
-  int fd = start_connect(endpoint);
+  int fd = start_connect(endpoint_);
   if (fd == -EMFILE && descriptor_ >= 0) {
     // The program has used up its descriptors. The broken connection's makes room for the new one.
     close_descriptor();
-    fd = start_connect(endpoint);
+    fd = start_connect(endpoint_);
   }
-  if (fd < 0) return fail(-fd, "cannot be reached", "check that hinterland serve runs there");
+  if (fd < 0) return fail(-fd, "cannot be reached", kCheckServer, may_pass(-fd));
   descriptor_ = move_high(fd, descriptor_);
-  handshake_.start(key, session, request);
+  handshake_.start(*key_, session_, request_);
   stage_ = Stage::connecting;
   return 0;
 }
@@ -38,11 +95,15 @@ bool Link::wants_to_write() const {
 int Link::drive() {
   if (stage_ == Stage::ready) return 1;
   if (stage_ == Stage::down) return -ENOTCONN;
+  if (stage_ == Stage::pausing) {
+    if (now_ns() < resume_ns_) return 0;
+    if (int error = connect(); error != 0 || pausing()) return error;
+  }
   if (stage_ == Stage::connecting) {
     pollfd writable{descriptor_, POLLOUT, 0};
     if (::poll(&writable, 1, 0) <= 0) return 0;
     if (int error = connect_error(descriptor_); error != 0)
-      return fail(-error, "cannot be reached", "check that hinterland serve runs there");
+      return fail(-error, "cannot be reached", kCheckServer, may_pass(-error));
     stage_ = Stage::handshake;
   }
   return drive_handshake();
@@ -54,7 +115,7 @@ int Link::drive_handshake() {
       iovec part{const_cast<std::byte*>(output.data()), output.size()};
       std::int64_t n = send_some(descriptor_, {&part, 1});
       if (n == -EAGAIN) return 0;
-      if (n < 0) return fail(static_cast<int>(-n), "broke the connection off");
+      if (n < 0) return fail(static_cast<int>(-n), "broke the connection off", "", may_pass(static_cast<int>(-n)));
       handshake_.sent(static_cast<std::size_t>(n));
       continue;
     }
@@ -64,8 +125,8 @@ int Link::drive_handshake() {
     if (n == -EAGAIN) return 0;
     if (n == 0)
       return fail(ECONNRESET, "closed the connection without an answer: not a hinterland server, or too busy",
-                  "check host and port");
-    if (n < 0) return fail(static_cast<int>(-n), "broke the connection off");
+                  "check host and port; a longer --timeout waits longer for a busy server", true);
+    if (n < 0) return fail(static_cast<int>(-n), "broke the connection off", "", may_pass(static_cast<int>(-n)));
     switch (handshake_.received(static_cast<std::size_t>(n))) {
       case wire::Step::more:
         break;
@@ -74,26 +135,33 @@ int Link::drive_handshake() {
         return 1;
       case wire::Step::failed:
         failure_ = handshake_.failure();
-        drop();
-        return -failure_.code;
+        return end_or_pause();
     }
   }
 }
 
-int Link::drive_until(std::uint64_t deadline_ns) {
+int Link::drive_to_end() {
   for (;;) {
     int result = drive();
     if (result < 0) return result;
     if (result > 0) return 0;
-    std::uint64_t now = now_ns();
-    if (now >= deadline_ns) return fail(ETIMEDOUT, "does not answer", "check that hinterland serve runs there");
+    std::uint64_t now = now_ns(), until = pausing() ? resume_ns_ : deadline_ns_;
+    if (now >= deadline_ns_) return late();
     pollfd waiting{descriptor_, static_cast<short>(wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0};
-    ::poll(&waiting, 1, static_cast<int>((deadline_ns - now) / 1'000'000) + 1);
+    int milliseconds = until > now ? static_cast<int>((until - now) / 1'000'000) + 1 : 0;
+    ::poll(&waiting, pausing() ? 0 : 1, milliseconds);
   }
 }
 
+// What earlier attempts were told says more than that the last one was not over.
+int Link::late() {
+  if (!failure_.passing) return fail(ETIMEDOUT, "does not answer", kCheckServer);
+  drop();
+  return -failure_.code;
+}
+
 void Link::drop() {
-  if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
+  if (descriptor_ >= 0 && (connected() || ready())) ::shutdown(descriptor_, SHUT_RDWR);
   stage_ = Stage::down;
 }
 

@@ -1,11 +1,15 @@
 // One connection of a client to its server, from connect() to the point where requests can be sent. Non-blocking.
 //
+// A server that is busy (it closes the connection, or has too many) is asked again, after pauses that grow, until the
+// deadline. What cannot end otherwise the next time, such as a wrong key, fails at once.
+//
 // The descriptor keeps its number over reconnects, so that whoever protects it from the program needs no telling.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
+#include "far/tcp/backoff.hpp"
 #include "far/tcp/handshake.hpp"
 #include "far/tcp/socket.hpp"
 
@@ -18,15 +22,23 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Starts a fresh connection (dropping the old one). 0 or -errno with failure(). `key` must outlive the link.
-  int start(const Endpoint& endpoint, const SecretKey& key, wire::Type session, const wire::SessionRequest& request);
+  // Takes a number for the connection that will be started when it is needed: a copy of `descriptor`. 0 or -errno.
+  int reserve_number(int descriptor);
+  // Starts a fresh connection (dropping the old one), which has to be ready at `deadline_ns` (now_ns() clock). 0 or
+  // -errno with failure(). `key` must outlive the link.
+  int start(const Endpoint& endpoint, const SecretKey& key, wire::Type session, const wire::SessionRequest& request,
+            std::uint64_t deadline_ns);
   // Does what can be done without waiting. 1: ready for requests; 0: not yet; -errno with failure().
   int drive();
-  // start() was called: drives until ready or `deadline_ns` (now_ns() clock). Blocks. 0 or -errno with failure().
-  int drive_until(std::uint64_t deadline_ns);
+  // start() was called: drives until ready or its deadline. Blocks. 0 or -errno with failure().
+  int drive_to_end();
 
   bool ready() const { return stage_ == Stage::ready; }
-  bool starting() const { return stage_ == Stage::connecting || stage_ == Stage::handshake; }
+  bool starting() const { return pausing() || connected(); }
+  bool connected() const { return stage_ == Stage::connecting || stage_ == Stage::handshake; }
+  // Between two attempts: drive() does nothing before resume_ns(), and the descriptor says nothing.
+  bool pausing() const { return stage_ == Stage::pausing; }
+  std::uint64_t resume_ns() const { return resume_ns_; }
   bool wants_to_write() const;
   int descriptor() const { return descriptor_; }
   const wire::HandshakeFailure& failure() const { return failure_; }
@@ -43,13 +55,24 @@ class Link {
   void close_descriptor();
 
  private:
-  enum class Stage : std::uint8_t { down, connecting, handshake, ready };
-  int fail(int code, const char* what, const char* remedy = "");
+  enum class Stage : std::uint8_t { down, pausing, connecting, handshake, ready };
+  int connect();
+  int fail(int code, const char* what, const char* remedy = "", bool passing = false);
+  int end_or_pause();
+  int late();
   int drive_handshake();
   int descriptor_ = -1;
   Stage stage_ = Stage::down;
   wire::ClientHandshake handshake_;
   wire::HandshakeFailure failure_;
+
+  // What start() was told, for further attempts.
+  Endpoint endpoint_;
+  const SecretKey* key_ = nullptr;
+  wire::Type session_ = wire::Type::session_open;
+  wire::SessionRequest request_{};
+  std::uint64_t deadline_ns_ = 0, resume_ns_ = 0;
+  Backoff backoff_;
 };
 
 }  // namespace hinterland::far

@@ -109,6 +109,12 @@ void set_stream_options(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
 }
 
+void close_at_once(int fd) {
+  linger none{1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  ::close(fd);
+}
+
 bool was_received_here(int fd) {
   int cpu = -1;
   socklen_t length = sizeof cpu;

@@ -33,6 +33,9 @@ int connect_error(int fd);  // 0 or -errno of a started connection
 // TCP_NODELAY, and keep-alive so that a peer whose machine vanished is noticed within about a minute.
 void set_stream_options(int fd);
 
+// Closes a connection without the farewell of TCP, which the kernel would remember for a minute.
+void close_at_once(int fd);
+
 // Whether the CPU on which the caller runs is the one that took in what the socket received last. Over loopback that
 // is the CPU that the peer sent it from.
 bool was_received_here(int fd);

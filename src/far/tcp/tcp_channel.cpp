@@ -42,7 +42,11 @@ int TcpChannel::open_descriptors() {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = timer_;
-  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event) == 0 ? 0 : errno;
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event) != 0) return errno;
+  // By the time of the first request the program may have used up its descriptors.
+  if (int error = link_.reserve_number(epoll_); error != 0) return -error;
+  device_.open_descriptors().add(link_.descriptor());
+  return 0;
 }
 
 std::expected<std::unique_ptr<TcpChannel>, wire::HandshakeFailure> TcpChannel::open(TcpDevice& device) {
@@ -54,10 +58,6 @@ std::expected<std::unique_ptr<TcpChannel>, wire::HandshakeFailure> TcpChannel::o
     channel->gone_ = true;
     return channel;
   }
-  if (device.connect(channel->link_, wire::Type::session_join, channel->channel_) != 0 ||
-      channel->link_.drive_until(now_ns() + device.timeout_ns()) != 0)
-    return std::unexpected(channel->link_.failure());
-  channel->watch_socket(false);
   return channel;
 }
 

@@ -17,7 +17,8 @@ namespace hinterland::far {
 
 class TcpChannel final : public Channel {
  public:
-  // Blocks until the connection has joined the device's session.
+  // Its connection joins the device's session with the first request: a process that asks for nothing, such as a
+  // forked child that soon executes another program, takes no place at the server.
   static std::expected<std::unique_ptr<TcpChannel>, wire::HandshakeFailure> open(TcpDevice& device);
   ~TcpChannel() override;
 
@@ -56,9 +57,11 @@ class TcpChannel final : public Channel {
   bool receive();  // true: there may be more
   void fail(int code, const char* what);
   void give_up();
+  void begin();
   void restart();
   void check_time();
   std::uint64_t deadline_ns() const;
+  std::uint64_t wake_ns() const;
   void set_timer(std::uint64_t when_ns);  // 0: off
   void replied();
   void watch_socket(bool writable);
@@ -81,6 +84,7 @@ class TcpChannel final : public Channel {
   bool watching_ = false, watching_writable_ = false;
   std::uint64_t timer_ns_ = 0;  // what timer_ is set to; 0: off
   bool gone_ = false;           // lost, or in a forked child
+  bool begun_ = false;          // there was a connection
 
   Outbox outbox_;
   std::uint32_t in_flight_ = 0;  // taken and not yet given back by poll()

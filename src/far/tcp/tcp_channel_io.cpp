@@ -2,6 +2,7 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/clock.hpp"
@@ -37,14 +38,15 @@ void TcpChannel::keep_connected() {
   if (!link_.starting()) {
     // The connection broke while nothing was asked of it. If it cannot be made again, that is the end.
     if (outbox_.empty()) return;
-    return restart();
+    return begun_ ? restart() : begin();
   }
-  int result = link_.drive();
+  int result = device_.drive(link_);
   if (result < 0) {
     device_.lose(link_.failure());
     return give_up();
   }
-  if (result > 0) outbox_.retry_all();
+  if (result > 0 && begun_) outbox_.retry_all();
+  if (result > 0) begun_ = true;
   watch_socket(link_.wants_to_write());
 }
 
@@ -91,21 +93,26 @@ void TcpChannel::fail(int code, const char* what) {
   reset_reader();
   if (outbox_.empty() && recheck_first_ == kNone) return;  // connected again when there is something to ask
   if (retrying) {
-    device_.lose(code, what);
+    // What earlier attempts were told says more than that the last one was not over.
+    device_.lose(link_.failure().passing ? link_.failure() : wire::HandshakeFailure{code, what});
     return give_up();
   }
   restart();
 }
 
 void TcpChannel::restart() {
-  retry_deadline_ns_ = progress_ns_ + device_.timeout_ns() + kRetryNs;
   outbox_.retry_all();
   device_.count_reconnect();
-  if (device_.connect(link_, wire::Type::session_join, channel_) != 0) {
+  begin();
+}
+
+void TcpChannel::begin() {
+  retry_deadline_ns_ = progress_ns_ + device_.timeout_ns() + kRetryNs;
+  if (device_.connect(link_, wire::Type::session_join, channel_, retry_deadline_ns_) != 0) {
     device_.lose(link_.failure());
     return give_up();
   }
-  watch_socket(true);
+  watch_socket(link_.wants_to_write());
 }
 
 void TcpChannel::give_up() {
@@ -121,6 +128,12 @@ std::uint64_t TcpChannel::deadline_ns() const {
   return retrying ? retry_deadline_ns_ : progress_ns_ + device_.timeout_ns();
 }
 
+// When something has to be done, whether the server answers or not.
+std::uint64_t TcpChannel::wake_ns() const {
+  std::uint64_t deadline = deadline_ns();
+  return link_.pausing() ? std::min(deadline, link_.resume_ns()) : deadline;
+}
+
 void TcpChannel::replied() {
   progress_ns_ = now_ns();
   retry_deadline_ns_ = progress_ns_ + device_.timeout_ns();
@@ -134,10 +147,10 @@ void TcpChannel::check_time() {
     fail(ETIMEDOUT, "does not answer");
     if (gone_) return;
   }
-  std::uint64_t deadline = asking ? deadline_ns() : 0;
+  std::uint64_t wake = asking ? wake_ns() : 0;
   if (timer_ns_ == kFireAtOnce && done_count_ > 0) return;
   // Set anew when it fired, not at each progress: a system call a time limit, not one a request.
-  if (timer_ns_ != 0 ? now >= timer_ns_ || (asking && deadline < timer_ns_) : asking) set_timer(deadline);
+  if (timer_ns_ != 0 ? now >= timer_ns_ || (asking && wake < timer_ns_) : asking) set_timer(wake);
 }
 
 void TcpChannel::set_timer(std::uint64_t when_ns) {
@@ -149,7 +162,7 @@ void TcpChannel::set_timer(std::uint64_t when_ns) {
 }
 
 void TcpChannel::watch_socket(bool writable) {
-  bool wanted = link_.ready() || link_.starting();
+  bool wanted = link_.ready() || link_.connected();
   if (wanted == watching_ && (!wanted || writable == watching_writable_)) return;
   epoll_event event{};
   event.events = EPOLLIN | (writable ? static_cast<std::uint32_t>(EPOLLOUT) : 0u);

@@ -81,7 +81,7 @@ std::expected<wire::Header, int> TcpDevice::call_locked(wire::Header request, st
   if (result == 0) return reply;
   std::uint64_t deadline = start + timeout_ns_ + kRetryNs;
   control_.drop();
-  if (connect(control_, wire::Type::session_join, control_channel_) != 0 || control_.drive_until(deadline) != 0) {
+  if (connect(control_, wire::Type::session_join, control_channel_, deadline) != 0 || drive_to_end(control_) != 0) {
     lose(control_.failure());
     return std::unexpected(lost());
   }

@@ -61,7 +61,7 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
   std::uint64_t deadline = now_ns() + timeout_ns_;
   for (const Endpoint& endpoint : endpoints) {
     endpoint_ = endpoint;
-    if (connect(control_, wire::Type::session_open, control_channel_) == 0 && control_.drive_until(deadline) == 0) {
+    if (connect(control_, wire::Type::session_open, control_channel_, deadline) == 0 && drive_to_end(control_) == 0) {
       std::uint32_t slabs = std::min<std::uint32_t>(control_.session().slabs_max, kSlabsMax);
       Result<SharedPages> pages = SharedPages::create(slabs);
       if (!pages) return std::unexpected(pages.error());
@@ -75,14 +75,32 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
   return std::unexpected(describe(control_.failure()));
 }
 
-int TcpDevice::connect(Link& link, wire::Type session, std::uint64_t channel) {
+int TcpDevice::connect(Link& link, wire::Type session, std::uint64_t channel, std::uint64_t deadline_ns) {
   wire::SessionRequest request{token_, channel};
   int before = link.descriptor();
-  int result = link.start(endpoint_, key_, session, request);
-  if (link.descriptor() == before) return result;
+  int result = link.start(endpoint_, key_, session, request, deadline_ns);
+  renumber(before, link);
+  return result;
+}
+
+int TcpDevice::drive(Link& link) {
+  int before = link.descriptor();
+  int result = link.drive();
+  renumber(before, link);
+  return result;
+}
+
+int TcpDevice::drive_to_end(Link& link) {
+  int before = link.descriptor();
+  int result = link.drive_to_end();
+  renumber(before, link);
+  return result;
+}
+
+void TcpDevice::renumber(int before, const Link& link) {
+  if (link.descriptor() == before) return;
   descriptors_.remove(before);
   descriptors_.add(link.descriptor());
-  return result;
 }
 
 // Told of the end, the server frees the memory at once instead of waiting for us to come back.
@@ -235,7 +253,11 @@ Status TcpDevice::after_fork_in_child() {
   // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.
   int inherited = control_.release();
   control_channel_ = random_process_name();
-  int result = lost() == 0 ? join_again(now_ns() + timeout_ns_) : 0;
+  int result = 0;
+  if (lost() == 0) {
+    result = connect(control_, wire::Type::session_join, control_channel_, now_ns() + timeout_ns_);
+    if (result == 0) result = drive_to_end(control_);
+  }
   if (inherited >= 0) ::close(inherited);
   for (TcpChannel* channel : channels_) channel->abandon_after_fork();
   channels_.clear();
@@ -243,19 +265,6 @@ Status TcpDevice::after_fork_in_child() {
   // Its pages are lost to the child; what is local is not.
   lose(control_.failure());
   return {};
-}
-
-// A server that is short of places, or a child that was not scheduled for so long that its introduction came too
-// late, is no reason to lose the child's memory: it tries until the deadline. 0 or -errno.
-int TcpDevice::join_again(std::uint64_t deadline_ns) {
-  for (;;) {
-    int result = connect(control_, wire::Type::session_join, control_channel_);
-    if (result == 0) result = control_.drive_until(deadline_ns);
-    if (result != -ECONNRESET && result != -EPIPE) return result;
-    timespec pause{0, 20'000'000};
-    if (now_ns() + 20'000'000 >= deadline_ns) return result;
-    nanosleep(&pause, nullptr);
-  }
 }
 
 }  // namespace hinterland::far

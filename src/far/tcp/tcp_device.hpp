@@ -1,8 +1,9 @@
 // The tcp: device: far memory at a memory server (`hinterland serve`).
 //
-// A device is one session at the server: a control connection for slabs and discards, and a connection a channel.
-// Slabs live as long as any connection of the session, and a grace period longer, in which a broken connection can
-// be replaced. Forked children join the session of their parent.
+// A device is one session at the server: a control connection for slabs and discards, and a connection for each
+// channel that has been asked for something. A busy server is asked again, with pauses, until the time limit
+// (link.hpp). Slabs live as long as any connection of the session, and a grace period longer, in which a broken
+// connection can be replaced. Forked children join the session of their parent.
 //
 // What goes wrong, and what then happens:
 // - connection lost, no answer for DeviceSettings::timeout_ns, or an answer that cannot be right: one retry over a
@@ -65,7 +66,10 @@ class TcpDevice final : public Device {
     return control_channel_ | (channels_named_.fetch_add(1, std::memory_order_relaxed) + 1);
   }
   std::uint64_t timeout_ns() const { return timeout_ns_; }
-  int connect(Link& link, wire::Type session, std::uint64_t channel);  // starts; 0 or -errno
+  // Starts a connection, which has to be there at `deadline_ns`. 0 or -errno.
+  int connect(Link& link, wire::Type session, std::uint64_t channel, std::uint64_t deadline_ns);
+  // Does what the link can do without waiting: Link::drive(). Its descriptor may get another number.
+  int drive(Link& link);
   // Gives the device up: the first call says why in the log. Thread-safe.
   void lose(int code, const char* what);
   void lose(const wire::HandshakeFailure& failure) { lose(failure.code, failure.what); }
@@ -80,7 +84,8 @@ class TcpDevice final : public Device {
   std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
 
  private:
-  int join_again(std::uint64_t deadline_ns);
+  int drive_to_end(Link& link);
+  void renumber(int before, const Link& link);
   static constexpr std::size_t kDiscardsMax = 512;
   TcpDevice(SecretKey key, const DeviceSettings& settings) : key_(std::move(key)), timeout_ns_(settings.timeout_ns) {}
   Status open_session(const std::vector<Endpoint>& endpoints);

@@ -1,0 +1,102 @@
+// Clients for tests of the server: one of the product, and one that speaks the protocol by hand.
+#pragma once
+
+#include <optional>
+#include <random>
+
+#include "far/tcp/socket.hpp"
+#include "server/server_test_support.hpp"
+
+namespace hinterland::testing {
+
+namespace wire = far::wire;
+
+inline constexpr std::uint64_t kSurelyNs = 100'000'000'000;  // for what takes milliseconds, on a busy machine
+
+struct Client {
+  explicit Client(std::uint16_t port, const far::DeviceSettings& settings = settings_with(""))
+      : device(connect_to(port, settings)) {
+    if (auto made = device->open_channel()) channel = std::move(*made);
+  }
+  std::uint32_t slab() {
+    auto taken = device->allocate_slab();
+    EXPECT_TRUE(taken) << taken.error().what();
+    return taken ? *taken : 0;
+  }
+  std::unique_ptr<far::Device> device;
+  std::unique_ptr<far::Channel> channel;
+};
+
+// Speaks the protocol by hand, as a bad client would.
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port, bool joins = true, const char* from = nullptr) {
+    auto endpoints = far::resolve("127.0.0.1", port, false);
+    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    far::set_stream_options(fd_);
+    timeval limit{100, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (from != nullptr) {  // any address of the loopback network
+      far::Endpoint own = far::resolve(from, 0, false)->front();
+      EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&own.address), own.length), 0);
+    }
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&endpoints->front().address), endpoints->front().length), 0);
+    if (joins) join();
+  }
+  // A further connection of a session.
+  RawClient(std::uint16_t port, const wire::Token& token, std::uint64_t channel) : RawClient(port, false) {
+    session_.token = token;
+    session_.channel = channel;
+    begin(wire::Type::session_join);
+  }
+  ~RawClient() { ::close(fd_); }
+  const wire::Token& token() const { return session_.token; }
+  void join() {
+    std::random_device random;
+    for (auto& byte : session_.token) byte = static_cast<unsigned char>(random());
+    session_.channel = 1u;
+    begin(wire::Type::session_open);
+  }
+  void begin(wire::Type type) {
+    far::SecretKey none;
+    wire::ClientHandshake handshake;
+    handshake.start(none, type, session_);
+    for (wire::Step step = wire::Step::more; step == wire::Step::more;) {
+      send(handshake.output());
+      handshake.sent(handshake.output().size());
+      auto input = handshake.input();
+      ASSERT_TRUE(receive(input));
+      step = handshake.received(input.size());
+      ASSERT_NE(step, wire::Step::failed) << handshake.failure().what;
+    }
+  }
+  void send(std::span<const std::byte> bytes) {
+    static_cast<void>(!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  bool receive(std::span<std::byte> bytes) {
+    return ::recv(fd_, bytes.data(), bytes.size(), MSG_WAITALL) == static_cast<ssize_t>(bytes.size());
+  }
+  // The reply to one request; nothing when the server closed instead.
+  std::optional<wire::Header> ask(const wire::Header& request, std::span<const std::byte> body = {}) {
+    send(wire::bytes_of(request));
+    send(body);
+    wire::Header reply;
+    if (!receive(std::as_writable_bytes(std::span(&reply, 1)))) return std::nullopt;
+    return reply;
+  }
+  bool closed() {
+    std::byte byte;
+    return ::recv(fd_, &byte, 1, 0) <= 0;
+  }
+
+ private:
+  wire::SessionRequest session_{};
+  int fd_ = -1;
+};
+
+inline std::uint32_t status_of(const std::optional<wire::Header>& reply) {
+  return reply ? static_cast<std::uint32_t>(reply->status) : 999u;
+}
+constexpr auto kNotYours = static_cast<std::uint32_t>(wire::Code::not_yours);
+
+}  // namespace hinterland::testing
