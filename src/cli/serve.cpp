@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <optional>
@@ -29,12 +30,28 @@ void stop_on_signals(Server& server) {
   signal(SIGPIPE, SIG_IGN);  // whoever read our output may go
 }
 
-// A client has several connections, and the usual soft limit of 1024 is for programs that use select().
-void raise_descriptor_limit() {
+// A client has several connections, and the usual soft limit of 1024 is for programs that use select(). What is too
+// few all the same is said now; a server that ran out later would turn clients away who were promised a place.
+void fit_to_descriptors(ServerOptions& options) {
+  constexpr std::uint64_t kOthers = 64;  // the listener, epoll sets, standard streams, what a library may open
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (limit.rlim_cur != limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  std::uint64_t wanted = options.connections_max + options.strangers_max() + kOthers;
+  if (wanted <= limit.rlim_max) return;
+  std::uint64_t left = limit.rlim_max > 2 * kOthers ? limit.rlim_max - kOthers : kOthers;
+  // A quarter for those who still have to show that they may come.
+  options.handshakes_max = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(left / 4 / ServerOptions::kAddressesAtOnce, 1, options.handshakes_max));
+  std::uint64_t strangers = options.strangers_max();
+  options.connections_max = static_cast<std::uint32_t>(left > strangers ? left - strangers : 1);
+  log::info(
+      "descriptors suffice for %u connections and %u handshakes of one address at once; for more, raise the limit: "
+      "ulimit -n %llu",
+      options.connections_max, options.handshakes_max, static_cast<unsigned long long>(wanted));
 }
 
 // A reader may be waiting for this line to know that clients can come: it goes out at once.
@@ -67,6 +84,12 @@ Result<ServerOptions> options_of(const CommandLine& line) {
   options.port = address->port;
   options.memory_bytes = line.number(OptionId::memory);
   options.client_memory_bytes = line.number(OptionId::client_memory);
+  auto count = [&line](OptionId id) { return static_cast<std::uint32_t>(line.number(id)); };
+  options.clients_max = count(OptionId::clients);
+  options.connections_max = count(OptionId::connections);
+  options.client_connections_max = count(OptionId::client_connections);
+  options.handshakes_max = count(OptionId::handshakes);
+  options.handshakes_a_second_max = count(OptionId::handshake_rate);
   options.key_file = line.text(OptionId::key_file);
   options.insecure = line.number(OptionId::insecure) != 0;
   options.threads = static_cast<std::uint32_t>(line.number(OptionId::threads));
@@ -82,7 +105,7 @@ int serve_main(const Arguments& arguments) {
   if (!line->rest().empty()) return fail(kUsage, unexpected_argument("serve", line->rest()[0]));
   Result<ServerOptions> options = options_of(*line);
   if (!options) return fail(kUsage, options.error());
-  raise_descriptor_limit();
+  fit_to_descriptors(*options);
   Result<std::unique_ptr<Server>> server = Server::create(*options);
   if (!server) return fail(kEnvironment, server.error());
   stop_on_signals(**server);

@@ -27,6 +27,7 @@ Connection::~Connection() {
   held_.clear();
   if (attached_) {
     session_->detach(channel_);
+    state_.joined.fetch_sub(1, std::memory_order_relaxed);
     std::uint64_t one = 1;
     static_cast<void>(!::write(state_.keeper_event, &one, sizeof one));  // full only when it is awake anyway
   }

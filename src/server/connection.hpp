@@ -30,6 +30,8 @@ struct ServerState {
   int keeper_event = -1;  // eventfd: a session may have become deserted
 
   // Figures; relaxed.
+  std::atomic<std::uint64_t> joined{0};     // connections that have joined a session; guards a limit
+  std::atomic<std::uint64_t> strangers{0};  // see Strangers
   std::atomic<std::uint64_t> connections{0}, requests{0}, pages_read{0}, pages_written{0}, pages_discarded{0},
       handshakes_refused{0}, connections_cut{0};
 };
@@ -51,6 +53,9 @@ class Connection {
   int descriptor() const { return fd_; }
   bool wants_to_write() const { return !parts_.empty() || handshake_output(); }
   bool joined() const { return session_ != nullptr && !waiting_; }
+  bool introduced() const { return proved_ || handshake_.introduced(); }
+  // Where there is no key, whoever joins has shown as much as anybody can.
+  bool proved() const { return proved_ && (joined() || !state_.key.empty()); }
   // To be driven again in a millisecond: the connection that it replaces is not gone yet.
   bool waiting() const { return waiting_; }
   std::uint64_t opened_ns() const { return opened_ns_; }

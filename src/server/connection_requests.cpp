@@ -81,7 +81,10 @@ bool Connection::on_session(const Header& request, std::span<const std::byte> bo
 }
 
 bool Connection::try_attach() {
-  Session::Attach result = session_->attach(channel_, fd_, state_.options.client_connections_max);
+  // Only the worker that accepts adds to the number, so it stays below the limit.
+  bool room = state_.joined.load(std::memory_order_relaxed) < state_.options.connections_max;
+  Session::Attach result =
+      room ? session_->attach(channel_, fd_, state_.options.client_connections_max) : Session::Attach::too_many;
   waiting_ = result == Session::Attach::wait;
   if (waiting_) return true;
   if (result != Session::Attach::done) {
@@ -90,6 +93,7 @@ bool Connection::try_attach() {
     return true;
   }
   attached_ = true;
+  add(state_.joined, 1);
   // The body takes the place of a second reply: it is as long as one.
   static_assert(sizeof(far::wire::SessionReply) == sizeof(Header));
   reply(make_reply(session_request_, Code::ok));

@@ -15,7 +15,7 @@
 namespace hinterland {
 namespace {
 
-constexpr int kBacklog = 256;
+constexpr int kBacklog = 4096;  // the kernel's own limit (net.core.somaxconn) is as high on most machines
 
 Result<int> listen_on(const far::Endpoint& endpoint) {
   int fd = ::socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -151,6 +151,7 @@ ServerStats Server::stats() const {
   return {
       .connections = value(state.connections),
       .sessions = state.sessions->size(),
+      .strangers = value(state.strangers),
       .slabs_used = state.arena->slabs_used(),
       .slabs = state.arena->slabs(),
       .requests = value(state.requests),

@@ -21,18 +21,22 @@ struct ServerOptions {
   std::uint32_t threads = 0;       // 0: one a core, at most 4
 
   // Limits, so that no client harms the others.
-  std::uint64_t client_memory_bytes = 0;           // share of one client; 0: all
-  std::uint32_t clients_max = 1024;                // sessions
-  std::uint32_t client_connections_max = 1024;     // of one session, its forked children included
-  std::uint32_t connections_max = 8192;            // of all
-  std::uint32_t handshakes_max = 64;               // connections that have not proved themselves, at once
-  std::uint64_t handshake_ns = 3'000'000'000;      // for that they have so long
+  std::uint64_t client_memory_bytes = 0;         // share of one client; 0: all
+  std::uint32_t clients_max = 1024;              // sessions
+  std::uint32_t client_connections_max = 8192;   // of one session, its forked children included
+  std::uint32_t connections_max = 16384;         // of all clients; fewer when descriptors do not suffice
+  std::uint32_t handshakes_max = 256;            // of one address, of those that have not proved the key, at once
+  std::uint32_t handshakes_a_second_max = 4096;  // of one address, of those that never prove it
+  // Strangers of so many addresses find room together, each address having as many as it may.
+  static constexpr std::uint32_t kAddressesAtOnce = 8;
+  std::uint32_t strangers_max() const { return handshakes_max * kAddressesAtOnce; }
+  std::uint64_t handshake_ns = 3'000'000'000;      // for the proof they have so long
   std::uint64_t resume_grace_ns = 10'000'000'000;  // memory of a vanished client is kept for so long
 };
 
 // Figures since the start, and of now. Read without locks.
 struct ServerStats {
-  std::uint64_t connections, sessions;                       // now
+  std::uint64_t connections, sessions, strangers;            // now; the last: connections without a proof
   std::uint64_t slabs_used, slabs;                           // now, and in all; slabs of 16 MiB
   std::uint64_t requests;                                    // messages served
   std::uint64_t pages_read, pages_written, pages_discarded;  // of 4 KiB

@@ -14,7 +14,7 @@ using far::wire::Type;
 
 namespace {
 // Names that are remembered for clients who come back; far more than a client has connections.
-constexpr std::size_t kMembersMax = 4096;
+constexpr std::size_t kMembersMax = 32768;
 }  // namespace
 
 Session::Session(Arena& arena, std::uint32_t slabs_max)

@@ -23,6 +23,8 @@ Status Worker::prepare(ServerState& state, int listener, std::span<const std::un
   state_ = &state;
   all_ = all;
   listener_ = listener;
+  const ServerOptions& limits = state.options;
+  strangers_ = Strangers({limits.handshakes_max, limits.strangers_max(), limits.handshakes_a_second_max});
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   event_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (epoll_ < 0 || event_ < 0) return std::unexpected(Error::make(errno, "cannot set up a serving thread"));
@@ -94,13 +96,13 @@ void Worker::listen_again(bool on) {
 }
 
 void Worker::accept_all(std::uint64_t now) {
-  for (;;) {
+  for (int accepted = 0; accepted < kAcceptedMax; ++accepted) {
     far::Endpoint peer;
     peer.length = sizeof peer.address;
     int fd =
         ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer.address), &peer.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      admit(fd, peer);
+      admit(fd, peer, now);
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -112,27 +114,45 @@ void Worker::accept_all(std::uint64_t now) {
   }
 }
 
-void Worker::admit(int fd, const far::Endpoint& peer) {
-  if (state_->connections.load(std::memory_order_relaxed) >= state_->options.connections_max) {
+void Worker::admit(int fd, const far::Endpoint& peer, std::uint64_t now) {
+  PeerAddress address = PeerAddress::of(peer);
+  if (!admit_stranger(address, now)) {
     add(state_->handshakes_refused, 1);
-    ::close(fd);
+    far::close_at_once(fd);
     return;
-  }
-  if (newcomers_ >= state_->options.handshakes_max) {
-    // The one that has taken longest makes room: strangers who only hold places cannot keep clients out.
-    for (auto& member : members_) {
-      if (member->closed || !member->newcomer) continue;
-      add(state_->handshakes_refused, 1);
-      close(member.get());
-      break;
-    }
   }
   far::set_stream_options(fd);
   auto member = std::make_unique<Member>();
+  member->address = address;
   member->connection = std::make_unique<Connection>(*state_, fd, peer);
   if (!watch(member.get())) return;
   count(member.get(), true, false);
+  strangers_.add(member.get(), now);
+  state_->strangers.store(strangers_.count(), std::memory_order_relaxed);
   members_.push_back(std::move(member));
+}
+
+bool Worker::admit_stranger(const PeerAddress& address, std::uint64_t now) {
+  // Those that have a proof and do not join are key holders; this bounds them.
+  const ServerOptions& limits = state_->options;
+  std::uint64_t descriptors = std::uint64_t{limits.connections_max} + limits.strangers_max();
+  if (state_->connections.load(std::memory_order_relaxed) >= descriptors) return false;
+  Strangers::Verdict verdict = strangers_.judge(address, now);
+  if (verdict != Strangers::Verdict::make_room) return verdict == Strangers::Verdict::come;
+  Stranger* stranger = strangers_.candidate(address, now);
+  if (stranger == nullptr) return false;
+  add(state_->handshakes_refused, 1);
+  close(static_cast<Member*>(stranger));
+  return true;
+}
+
+// After it was driven.
+void Worker::look_at_stranger(Member* member) {
+  if (!member->counted) return;
+  member->introduced = member->connection->introduced();
+  if (!member->connection->proved()) return;
+  strangers_.remove(member, true);
+  state_->strangers.store(strangers_.count(), std::memory_order_relaxed);
 }
 
 bool Worker::watch(Member* member) {
@@ -165,6 +185,7 @@ void Worker::drive(Member* member) {
   Connection& connection = *member->connection;
   bool was_newcomer = member->newcomer;
   if (!connection.drive()) return close(member);
+  look_at_stranger(member);
   count(member, was_newcomer && !connection.joined(), connection.waiting());
   if (was_newcomer && !member->newcomer) return settle(member);
   if (connection.wants_to_write() != member->watching_writable) {
@@ -194,6 +215,9 @@ void Worker::settle(Member* member) {
 
 void Worker::close(Member* member) {
   count(member, false, false);
+  // A client that was quick has proved the key, said all it wanted and gone in one go.
+  strangers_.remove(member, member->connection->proved());
+  state_->strangers.store(strangers_.count(), std::memory_order_relaxed);
   member->connection.reset();
   member->closed = burials_ = true;
 }

@@ -1,8 +1,9 @@
 // One serving thread: an epoll set and the connections in it.
 //
 // The first worker also accepts, sees newcomers through their handshake (the deadline and number of which are
-// bounded), deals them out to all workers, and ends deserted sessions. A worker spins briefly after it had work,
-// because the next request of a busy client comes sooner than a sleep and wake-up take; without work it sleeps.
+// bounded: strangers.hpp), deals them out to all workers, and ends deserted sessions. A worker spins briefly after it
+// had work, because the next request of a busy client comes sooner than a sleep and wake-up take; without work it
+// sleeps.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 
 #include "base/mutex.hpp"
 #include "server/connection.hpp"
+#include "server/strangers.hpp"
 
 namespace hinterland {
 
@@ -31,7 +33,7 @@ class Worker {
   int event_descriptor() const { return event_; }
 
  private:
-  struct Member {
+  struct Member : Stranger {
     std::unique_ptr<Connection> connection;
     bool newcomer = false, waiting = false;  // as counted below
     bool watching_writable = false;
@@ -39,11 +41,14 @@ class Worker {
   };
   static constexpr std::uint64_t kSpinNs = 50'000;  // less than a sleep and wake-up costs (ADR 0002)
   static constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
+  static constexpr int kAcceptedMax = 64;  // in one go: in between, those that are there are served
 
   int timeout_ms(std::uint64_t now) const;
   void accept_all(std::uint64_t now);
-  void admit(int fd, const far::Endpoint& peer);
+  void admit(int fd, const far::Endpoint& peer, std::uint64_t now);
   void take_handed_over();
+  bool admit_stranger(const PeerAddress& address, std::uint64_t now);
+  void look_at_stranger(Member* member);
   bool watch(Member* member);
   void drive(Member* member);
   static bool may_spin(const Member& member);
@@ -62,7 +67,8 @@ class Worker {
 
   // Of the running thread only:
   std::vector<std::unique_ptr<Member>> members_;
-  bool burials_ = false;         // closed members wait for the end of the round: events may still name them
+  bool burials_ = false;  // closed members wait for the end of the round: events may still name them
+  Strangers strangers_;
   std::uint32_t newcomers_ = 0;  // members that have not joined a session
   std::uint32_t waiting_ = 0;    // of these, the ones to be driven again soon
   std::uint32_t next_worker_ = 0;
