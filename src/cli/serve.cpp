@@ -86,6 +86,9 @@ Result<ServerOptions> options_of(const CommandLine& line) {
   options.client_memory_bytes = line.number(OptionId::client_memory);
   auto count = [&line](OptionId id) { return static_cast<std::uint32_t>(line.number(id)); };
   options.clients_max = count(OptionId::clients);
+  options.address_memory_bytes = line.number(OptionId::address_memory);
+  options.address_clients_max = count(OptionId::address_clients);
+  options.address_connections_max = count(OptionId::address_connections);
   options.connections_max = count(OptionId::connections);
   options.client_connections_max = count(OptionId::client_connections);
   options.handshakes_max = count(OptionId::handshakes);

@@ -1,9 +1,11 @@
 #include "server/arena.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -48,6 +50,7 @@ Result<std::unique_ptr<Arena>> Arena::create(std::uint64_t bytes) {
   arena->stamps_ = static_cast<std::uint64_t*>(stamps);
   arena->slab_ = std::make_unique<Slab[]>(slabs);
   arena->free_.reserve(slabs);
+  arena->dirty_.reserve(slabs);
   for (std::uint32_t slab = arena->slabs_; slab > 0; --slab) arena->free_.push_back(slab - 1);
   return arena;
 }
@@ -57,11 +60,21 @@ Arena::~Arena() {
   if (stamps_ != nullptr) ::munmap(stamps_, std::size_t{slabs_} * far::kSlabPages * sizeof(std::uint64_t));
 }
 
-bool Arena::allocate(std::uint32_t* slab) {
-  LockGuard lock(free_mutex_);
-  if (free_.empty()) return false;
-  *slab = free_.back();
-  free_.pop_back();
+bool Arena::allocate(const std::shared_ptr<SlabAccount>& account, std::uint32_t* slab) {
+  if (!account->take()) return false;
+  Taken taken = take_free(slab);
+  // The next one is clean within a millisecond.
+  for (; taken == Taken::soon; taken = take_free(slab)) ::sched_yield();
+  if (taken == Taken::none) {
+    account->give_back();
+    return false;
+  }
+  // None is clean: better one wiped here than a client told that there is no memory while there is.
+  if (taken == Taken::dirty) {
+    wipe(*slab);
+    to_wipe_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  slab_[*slab].account = account;
   // release: pairs with the acquire in hold(): whoever holds the slab sees it wiped
   slab_[*slab].holders.store(1, std::memory_order_release);
   used_.fetch_add(1, std::memory_order_relaxed);
@@ -83,14 +96,65 @@ void Arena::let_go(std::uint32_t slab) {
   std::uint32_t before = slab_[slab].holders.fetch_sub(1, std::memory_order_acq_rel);
   HL_CHECK_OP(before, >, 0u);
   if (before != 1) return;
-  wipe(slab);
-  LockGuard lock(free_mutex_);
-  free_.push_back(slab);
+  std::exchange(slab_[slab].account, nullptr)->give_back();
   used_.fetch_sub(1, std::memory_order_relaxed);
+  {
+    LockGuard lock(free_mutex_);
+    dirty_.push_back(slab);
+    to_wipe_.fetch_add(1, std::memory_order_relaxed);
+  }
+  work_.fetch_add(1);
+  futex_wake(&work_, 1);
+}
+
+Arena::Taken Arena::take_free(std::uint32_t* slab) {
+  LockGuard lock(free_mutex_);
+  if (free_.empty()) return take_to_wipe_locked(slab) ? Taken::dirty : wiping_ ? Taken::soon : Taken::none;
+  *slab = free_.back();
+  free_.pop_back();
+  return Taken::clean;
+}
+
+bool Arena::take_to_wipe_locked(std::uint32_t* slab) {
+  if (dirty_.empty()) return false;
+  *slab = dirty_.back();
+  dirty_.pop_back();
+  return true;
+}
+
+void Arena::wipe_until_stopped() {
+  while (!stopped_.load()) {
+    std::uint32_t seen = work_.load(), slab = 0;
+    bool any = false;
+    {
+      LockGuard lock(free_mutex_);
+      any = take_to_wipe_locked(&slab);
+      wiping_ = any;
+    }
+    if (!any) {
+      futex_wait(&work_, seen);
+      continue;
+    }
+    wipe(slab);
+    LockGuard lock(free_mutex_);
+    wiping_ = false;
+    free_.push_back(slab);
+    to_wipe_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void Arena::stop_wiping() {
+  stopped_.store(true);
+  work_.fetch_add(1);
+  futex_wake(&work_, 1);
 }
 
 void Arena::wipe(std::uint32_t slab) {
-  drop(page(slab, 0), far::kSlabBytes);
+  constexpr std::size_t kSlice = kMiB;  // 40 us: a thread that serves may want this CPU
+  for (std::size_t at = 0; at < far::kSlabBytes; at += kSlice) {
+    drop(page(slab, 0) + at, kSlice);
+    ::sched_yield();
+  }
   drop(stamps(slab), far::kSlabPages * sizeof(std::uint64_t));
 }
 

@@ -27,6 +27,7 @@ Connection::~Connection() {
   held_.clear();
   if (attached_) {
     session_->detach(channel_);
+    address_->connections.give_back();
     state_.joined.fetch_sub(1, std::memory_order_relaxed);
     std::uint64_t one = 1;
     static_cast<void>(!::write(state_.keeper_event, &one, sizeof one));  // full only when it is awake anyway
@@ -40,10 +41,11 @@ bool Connection::drive() {
   if (!proved_) return true;
   if (waiting_ && !try_attach()) return false;
   if (waiting_) return true;
+  if (discarding() && !discard_some()) return true;
   // Bounded, so that one busy client does not hold up the others of this thread; epoll reports what is left.
   for (int round = 0; round < 32; ++round) {
     if (!serve()) return false;
-    if (!parts_.empty() || waiting_) return true;
+    if (!parts_.empty() || waiting_ || discarding()) return true;
     Received received = receive();
     if (received == Received::end) return false;
     if (received == Received::nothing) return true;
@@ -148,7 +150,7 @@ Connection::Received Connection::receive() {
 
 // Takes complete messages off the buffer until more bytes, or room for replies, are needed.
 bool Connection::parse() {
-  while (first_ < end_ && !waiting_) {
+  while (first_ < end_ && !waiting_ && !discarding()) {
     if (!write_targets_.empty()) {
       first_ += take_from_buffer();
       continue;

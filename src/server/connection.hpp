@@ -26,6 +26,7 @@ struct ServerState {
   ServerOptions options;
   far::SecretKey key;
   std::unique_ptr<Arena> arena;
+  std::unique_ptr<AddressBook> addresses;
   std::unique_ptr<SessionTable> sessions;
   int keeper_event = -1;  // eventfd: a session may have become deserted
 
@@ -51,7 +52,8 @@ class Connection {
   bool drive();
 
   int descriptor() const { return fd_; }
-  bool wants_to_write() const { return !parts_.empty() || handshake_output(); }
+  // Or has something to go on with, which a socket that can be written to is a reminder of.
+  bool wants_to_write() const { return !parts_.empty() || discarding() || handshake_output(); }
   bool joined() const { return session_ != nullptr && !waiting_; }
   bool introduced() const { return proved_ || handshake_.introduced(); }
   // Where there is no key, whoever joins has shown as much as anybody can.
@@ -86,6 +88,8 @@ class Connection {
   bool on_read(const far::wire::Header& request, std::span<const far::wire::PageNumber> pages);
   bool on_write(const far::wire::Header& request, std::span<const far::wire::PageNumber> pages);
   bool on_discard(const far::wire::Header& request, std::span<const far::wire::Run> runs);
+  bool discarding() const { return discards_next_ < discards_.size(); }
+  bool discard_some();
   void reply(const far::wire::Header& header);
   std::size_t take_from_buffer();
   void written(std::size_t bytes);
@@ -97,6 +101,7 @@ class Connection {
   far::wire::ServerHandshake handshake_;
   bool proved_ = false;
 
+  std::shared_ptr<AddressAccount> address_;  // from the proof on
   std::shared_ptr<Session> session_;
   std::uint64_t channel_ = 0;
   bool attached_ = false, waiting_ = false, leaving_ = false;
@@ -111,6 +116,12 @@ class Connection {
   std::vector<std::byte*> write_targets_;
   std::size_t write_have_ = 0;            // bytes
   std::unique_ptr<std::byte[]> scratch_;  // takes pages that must not be stored
+
+  // The discard that is under way, and what is left of its runs from discards_next_ on.
+  far::wire::Header discard_reply_{};
+  std::uint64_t discard_stamp_ = 0;
+  std::vector<far::wire::Run> discards_;
+  std::size_t discards_next_ = 0;
 
   // Replies that are not yet sent; all are dropped together when the last byte is out.
   std::array<far::wire::Header, kRepliesMax> replies_;

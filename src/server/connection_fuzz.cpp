@@ -35,10 +35,11 @@ struct Harness {
     auto arena = Arena::create(kSlabs * far::kSlabBytes);
     HL_CHECK(arena.has_value());
     state.arena = std::move(*arena);
+    state.addresses = std::make_unique<AddressBook>(AddressLimits{kSlabs, 8, 64});
     state.sessions = std::make_unique<SessionTable>(*state.arena, kSlabs, 8);
     state.keeper_event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     Code code;
-    victim = state.sessions->open(Token{'v'}, &code);
+    victim = state.sessions->open(Token{'v'}, state.addresses->of({}), &code);
     HL_CHECK(victim->attach(1, -1, 8) == Session::Attach::done);  // else it would end as deserted
     Header reply = victim->change_slabs(1, make_request(Type::slab_allocate, 0, 1));
     HL_CHECK_OP(static_cast<std::uint32_t>(reply.status), ==, 0u);

@@ -67,8 +67,9 @@ bool Connection::on_session(const Header& request, std::span<const std::byte> bo
   far::wire::SessionRequest wanted;
   std::memcpy(&wanted, body.data(), sizeof wanted);
   Code code = Code::ok;
+  address_ = state_.addresses->of(PeerAddress::of(peer_));
   if (Type{static_cast<std::uint16_t>(request.type)} == Type::session_open)
-    session_ = state_.sessions->open(wanted.token, &code);
+    session_ = state_.sessions->open(wanted.token, address_, &code);
   else if ((session_ = state_.sessions->find(wanted.token)) == nullptr)
     code = Code::session_unknown;
   if (session_ == nullptr) {
@@ -81,10 +82,13 @@ bool Connection::on_session(const Header& request, std::span<const std::byte> bo
 }
 
 bool Connection::try_attach() {
+  Session::Attach result = Session::Attach::too_many;
   // Only the worker that accepts adds to the number, so it stays below the limit.
-  bool room = state_.joined.load(std::memory_order_relaxed) < state_.options.connections_max;
-  Session::Attach result =
-      room ? session_->attach(channel_, fd_, state_.options.client_connections_max) : Session::Attach::too_many;
+  if (state_.joined.load(std::memory_order_relaxed) < state_.options.connections_max &&
+      address_->connections.take()) {
+    result = session_->attach(channel_, fd_, state_.options.client_connections_max);
+    if (result != Session::Attach::done) address_->connections.give_back();
+  }
   waiting_ = result == Session::Attach::wait;
   if (waiting_) return true;
   if (result != Session::Attach::done) {
@@ -178,17 +182,35 @@ void Connection::written(std::size_t bytes) {
 
 bool Connection::on_discard(const Header& request, std::span<const Run> runs) {
   if (check_runs(runs) != Fault::none) return false;
+  discard_reply_ = make_reply(request, Code::ok);
+  discard_stamp_ = request.stamp;
+  discards_.assign(runs.begin(), runs.end());
+  discards_next_ = 0;
+  discard_some();
+  return true;
+}
+
+// A message may name 2 GiB, which take a tenth of a second to give back: other clients of this thread have their
+// turns in between. True when it is done, and the reply queued.
+bool Connection::discard_some() {
+  constexpr std::uint32_t kPagesAtOnce = 1024;  // 0.2 ms
   std::uint64_t given_back = 0;
-  Code code = Code::ok;
-  for (const Run& run : runs) {
+  for (std::uint32_t left = kPagesAtOnce; left > 0 && discarding();) {
+    Run& run = discards_[discards_next_];
+    std::uint32_t count = std::min<std::uint32_t>(left, run.count);
     // check_runs() made sure that the run ends in the slab where it begins.
     if (HeldPage page = session_->hold(FarPage{run.first}))
-      given_back += page.discard(run.count, request.stamp);
+      given_back += page.discard(count, discard_stamp_);
     else
-      code = Code::not_yours;
+      discard_reply_.status = static_cast<std::uint32_t>(Code::not_yours);  // a reply without a body either way
+    run.first = run.first + count;
+    run.count = run.count - count;
+    if (run.count == 0) ++discards_next_;
+    left -= count;
   }
   add(state_.pages_discarded, given_back);
-  reply(make_reply(request, code));
+  if (discarding()) return false;
+  reply(discard_reply_);
   return true;
 }
 

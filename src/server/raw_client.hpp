@@ -47,28 +47,22 @@ class RawClient {
   RawClient(std::uint16_t port, const wire::Token& token, std::uint64_t channel) : RawClient(port, false) {
     session_.token = token;
     session_.channel = channel;
-    begin(wire::Type::session_join);
+    EXPECT_EQ(shake_hands(wire::Type::session_join), 0u);
   }
   ~RawClient() { ::close(fd_); }
   const wire::Token& token() const { return session_.token; }
   void join() {
-    std::random_device random;
-    for (auto& byte : session_.token) byte = static_cast<unsigned char>(random());
-    session_.channel = 1u;
-    begin(wire::Type::session_open);
+    random_token();
+    EXPECT_EQ(shake_hands(wire::Type::session_open), 0u);
   }
-  void begin(wire::Type type) {
-    far::SecretKey none;
-    wire::ClientHandshake handshake;
-    handshake.start(none, type, session_);
-    for (wire::Step step = wire::Step::more; step == wire::Step::more;) {
-      send(handshake.output());
-      handshake.sent(handshake.output().size());
-      auto input = handshake.input();
-      ASSERT_TRUE(receive(input));
-      step = handshake.received(input.size());
-      ASSERT_NE(step, wire::Step::failed) << handshake.failure().what;
-    }
+  // The status of the answer.
+  std::uint32_t try_to_join() {
+    random_token();
+    return shake_hands(wire::Type::session_open);
+  }
+  std::uint32_t try_to_join(const wire::Token& token, std::uint64_t channel) {
+    session_ = {token, channel};
+    return shake_hands(wire::Type::session_join);
   }
   void send(std::span<const std::byte> bytes) {
     static_cast<void>(!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
@@ -90,6 +84,25 @@ class RawClient {
   }
 
  private:
+  void random_token() {
+    std::random_device random;
+    for (auto& byte : session_.token) byte = static_cast<unsigned char>(random());
+    session_.channel = 1u;
+  }
+  std::uint32_t shake_hands(wire::Type type) {
+    far::SecretKey none;
+    wire::ClientHandshake handshake;
+    handshake.start(none, type, session_);
+    for (wire::Step step = wire::Step::more; step == wire::Step::more;) {
+      send(handshake.output());
+      handshake.sent(handshake.output().size());
+      auto input = handshake.input();
+      if (!receive(input)) return 998u;
+      step = handshake.received(input.size());
+    }
+    return static_cast<std::uint32_t>(handshake.refused_session());
+  }
+
   wire::SessionRequest session_{};
   int fd_ = -1;
 };

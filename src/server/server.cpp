@@ -49,6 +49,12 @@ Status check_exposure(const ServerOptions& options, const std::vector<far::Endpo
   return {};
 }
 
+std::uint32_t slabs_of(std::uint64_t bytes, const Arena& arena) {
+  std::uint64_t slabs = arena.slabs();
+  if (bytes != 0) slabs = std::clamp<std::uint64_t>(bytes / far::kSlabBytes, 1, slabs);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(slabs, far::wire::kSlabNumbers));
+}
+
 }  // namespace
 
 struct Server::Impl {
@@ -116,12 +122,11 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
   Result<std::unique_ptr<Arena>> arena = Arena::create(options.memory_bytes);
   if (!arena) return std::unexpected(arena.error());
   state.arena = std::move(*arena);
-  std::uint64_t share = state.arena->slabs();
-  if (options.client_memory_bytes != 0)
-    share = std::clamp<std::uint64_t>(options.client_memory_bytes / far::kSlabBytes, 1, share);
-  share = std::min<std::uint64_t>(share, far::wire::kSlabNumbers);
-  state.sessions =
-      std::make_unique<SessionTable>(*state.arena, static_cast<std::uint32_t>(share), options.clients_max);
+  std::uint32_t share = slabs_of(options.client_memory_bytes, *state.arena);
+  std::uint32_t of_address = slabs_of(options.address_memory_bytes, *state.arena);
+  state.addresses = std::make_unique<AddressBook>(
+      AddressLimits{of_address, options.address_clients_max, options.address_connections_max});
+  state.sessions = std::make_unique<SessionTable>(*state.arena, std::min(share, of_address), options.clients_max);
   if (Status status = impl->listen(); !status) return std::unexpected(status.error());
   if (Status status = impl->prepare_workers(); !status) return std::unexpected(status.error());
   return std::unique_ptr<Server>(new Server(std::move(impl)));
@@ -131,8 +136,11 @@ Status Server::run() {
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < impl_->workers.size(); ++i)
     threads.emplace_back([worker = impl_->workers[i].get()] { worker->run(); });
+  std::thread wiper([arena = impl_->state.arena.get()] { arena->wipe_until_stopped(); });
   impl_->workers[0]->run();
   for (std::thread& thread : threads) thread.join();
+  impl_->state.arena->stop_wiping();
+  wiper.join();
   return {};
 }
 
@@ -154,6 +162,7 @@ ServerStats Server::stats() const {
       .strangers = value(state.strangers),
       .slabs_used = state.arena->slabs_used(),
       .slabs = state.arena->slabs(),
+      .slabs_to_wipe = state.arena->slabs_to_wipe(),
       .requests = value(state.requests),
       .pages_read = value(state.pages_read),
       .pages_written = value(state.pages_written),

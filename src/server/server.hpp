@@ -21,12 +21,15 @@ struct ServerOptions {
   std::uint32_t threads = 0;       // 0: one a core, at most 4
 
   // Limits, so that no client harms the others.
-  std::uint64_t client_memory_bytes = 0;         // share of one client; 0: all
-  std::uint32_t clients_max = 1024;              // sessions
-  std::uint32_t client_connections_max = 8192;   // of one session, its forked children included
-  std::uint32_t connections_max = 16384;         // of all clients; fewer when descriptors do not suffice
-  std::uint32_t handshakes_max = 256;            // of one address, of those that have not proved the key, at once
-  std::uint32_t handshakes_a_second_max = 4096;  // of one address, of those that never prove it
+  std::uint64_t client_memory_bytes = 0;          // share of one client; 0: all
+  std::uint64_t address_memory_bytes = 0;         // of all clients of an address; 0: all
+  std::uint32_t clients_max = 4096;               // sessions
+  std::uint32_t address_clients_max = 1024;       // of one address
+  std::uint32_t address_connections_max = 12288;  // of one address
+  std::uint32_t client_connections_max = 8192;    // of one session, its forked children included
+  std::uint32_t connections_max = 16384;          // of all clients; fewer when descriptors do not suffice
+  std::uint32_t handshakes_max = 256;             // of one address, of those that have not proved the key, at once
+  std::uint32_t handshakes_a_second_max = 4096;   // of one address, of those that never prove it
   // Strangers of so many addresses find room together, each address having as many as it may.
   static constexpr std::uint32_t kAddressesAtOnce = 8;
   std::uint32_t strangers_max() const { return handshakes_max * kAddressesAtOnce; }
@@ -38,6 +41,7 @@ struct ServerOptions {
 struct ServerStats {
   std::uint64_t connections, sessions, strangers;            // now; the last: connections without a proof
   std::uint64_t slabs_used, slabs;                           // now, and in all; slabs of 16 MiB
+  std::uint64_t slabs_to_wipe;                               // now; of nobody, and their memory not yet given back
   std::uint64_t requests;                                    // messages served
   std::uint64_t pages_read, pages_written, pages_discarded;  // of 4 KiB
   std::uint64_t handshakes_refused;  // wrong or missing key, wrong version, not ours, too slow, too many

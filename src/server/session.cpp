@@ -17,12 +17,17 @@ namespace {
 constexpr std::size_t kMembersMax = 32768;
 }  // namespace
 
-Session::Session(Arena& arena, std::uint32_t slabs_max)
-    : arena_(arena), slabs_max_(slabs_max), slabs_(std::make_unique<std::atomic<std::uint32_t>[]>(slabs_max)) {}
+Session::Session(Arena& arena, std::uint32_t slabs_max, std::shared_ptr<AddressAccount> address)
+    : arena_(arena),
+      slabs_max_(slabs_max),
+      address_(std::move(address)),
+      account_(std::make_shared<SlabAccount>(slabs_max, address_)),
+      slabs_(std::make_unique<std::atomic<std::uint32_t>[]>(slabs_max)) {}
 
 Session::~Session() {
   for (std::uint32_t i = 0; i < slabs_max_; ++i)
     if (std::uint32_t entry = slabs_[i].load(); entry != 0) arena_.let_go(entry - 1);
+  address_->sessions.give_back();
 }
 
 Header Session::change_slabs(std::uint64_t channel, const Header& request) {
@@ -40,9 +45,8 @@ Header Session::allocate_locked(const Header& request) {
   std::uint32_t number = 0;
   while (number < slabs_max_ && slabs_[number].load() != 0) ++number;
   std::uint32_t slab = 0;
-  if (number == slabs_max_ || !arena_.allocate(&slab)) return make_reply(request, Code::no_space);
+  if (number == slabs_max_ || !arena_.allocate(account_, &slab)) return make_reply(request, Code::no_space);
   slabs_[number].store(slab + 1);
-  used_.fetch_add(1, std::memory_order_relaxed);
   Header reply = make_reply(request, Code::ok);
   reply.slab = number;
   return reply;
@@ -51,7 +55,6 @@ Header Session::allocate_locked(const Header& request) {
 Header Session::release_locked(const Header& request) {
   std::uint32_t entry = request.slab < slabs_max_ ? slabs_[request.slab].exchange(0) : 0;
   if (entry == 0) return make_reply(request, Code::not_yours);
-  used_.fetch_sub(1, std::memory_order_relaxed);
   arena_.let_go(entry - 1);
   return make_reply(request, Code::ok);
 }
@@ -117,14 +120,15 @@ std::uint64_t Session::deserted_at_locked(std::uint64_t grace_ns) const {
   return std::max(empty_since_ns_, silent_since != 0 ? silent_since + grace_ns : 0);
 }
 
-std::shared_ptr<Session> SessionTable::open(const far::wire::Token& token, Code* code) {
+std::shared_ptr<Session> SessionTable::open(const far::wire::Token& token,
+                                            const std::shared_ptr<AddressAccount>& address, Code* code) {
   LockGuard lock(mutex_);
   *code = Code::bad_request;
   if (sessions_.contains(token)) return nullptr;
   *code = Code::too_many;
-  if (sessions_.size() >= sessions_max_) return nullptr;
+  if (sessions_.size() >= sessions_max_ || !address->sessions.take()) return nullptr;
   *code = Code::ok;
-  auto session = std::make_shared<Session>(arena_, slabs_max_);
+  auto session = std::make_shared<Session>(arena_, slabs_max_, address);
   session->empty_since_ns_ = now_ns();
   sessions_[token] = session;
   return session;

@@ -12,6 +12,7 @@
 
 #include "base/mutex.hpp"
 #include "far/tcp/wire.hpp"
+#include "server/account.hpp"
 #include "server/arena.hpp"
 
 namespace hinterland {
@@ -45,11 +46,11 @@ class HeldPage {
 
 class Session {
  public:
-  Session(Arena& arena, std::uint32_t slabs_max);
-  ~Session();  // gives all slabs back
+  // `address` counts the session and its slabs; the session has been counted there already.
+  Session(Arena& arena, std::uint32_t slabs_max, std::shared_ptr<AddressAccount> address);
+  ~Session();  // gives all back
 
   std::uint32_t slabs_max() const { return slabs_max_; }
-  std::uint32_t slabs_used() const { return used_.load(std::memory_order_relaxed); }
 
   // slab_allocate and slab_release of one of the session's connections. A request that this channel sent before (it
   // lost the answer with its connection) is not done again; its answer is.
@@ -84,9 +85,10 @@ class Session {
 
   Arena& arena_;
   const std::uint32_t slabs_max_;
+  const std::shared_ptr<AddressAccount> address_;
+  const std::shared_ptr<SlabAccount> account_;
   // Slab number of the client -> arena slab + 1; 0: none. Written under mutex_, read by hold() without.
   std::unique_ptr<std::atomic<std::uint32_t>[]> slabs_;
-  std::atomic<std::uint32_t> used_{0};
   Mutex mutex_;
   // Guarded by mutex_:
   std::map<std::uint64_t, Member> members_;
@@ -100,8 +102,9 @@ class SessionTable {
  public:
   SessionTable(Arena& arena, std::uint32_t slabs_max, std::uint32_t sessions_max)
       : arena_(arena), slabs_max_(slabs_max), sessions_max_(sessions_max) {}
-  // nullptr when the token is in use, or there are too many (*code says which).
-  std::shared_ptr<Session> open(const far::wire::Token& token, far::wire::Code* code);
+  // nullptr when the token is in use, or there are too many in all or of that address (*code says which).
+  std::shared_ptr<Session> open(const far::wire::Token& token, const std::shared_ptr<AddressAccount>& address,
+                                far::wire::Code* code);
   std::shared_ptr<Session> find(const far::wire::Token& token);
   // Ends sessions that have had no connection for `grace_ns`. Returns when to look again (now_ns() clock), or 0.
   std::uint64_t end_deserted(std::uint64_t now, std::uint64_t grace_ns);

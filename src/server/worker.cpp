@@ -187,7 +187,8 @@ void Worker::drive(Member* member) {
   if (!connection.drive()) return close(member);
   look_at_stranger(member);
   count(member, was_newcomer && !connection.joined(), connection.waiting());
-  if (was_newcomer && !member->newcomer) return settle(member);
+  if (was_newcomer && !member->newcomer && settle(member)) return;
+  // Also of one that has just joined: it may have asked for a lot already.
   if (connection.wants_to_write() != member->watching_writable) {
     member->watching_writable = connection.wants_to_write();
     epoll_event event{};
@@ -204,13 +205,14 @@ bool Worker::may_spin(const Member& member) {
   return !member.connection->peer().is_loopback() || !far::was_received_here(member.connection->descriptor());
 }
 
-// A newcomer that has joined its session moves to the worker whose turn it is.
-void Worker::settle(Member* member) {
+// A newcomer that has joined its session moves to the worker whose turn it is. False: it stays here.
+bool Worker::settle(Member* member) {
   Worker& next = *all_[next_worker_++ % all_.size()];
-  if (&next == this) return;
+  if (&next == this) return false;
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, member->connection->descriptor(), nullptr);
   next.hand_over(std::move(member->connection));
   member->closed = burials_ = true;
+  return true;
 }
 
 void Worker::close(Member* member) {

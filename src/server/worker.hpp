@@ -52,7 +52,7 @@ class Worker {
   bool watch(Member* member);
   void drive(Member* member);
   static bool may_spin(const Member& member);
-  void settle(Member* member);
+  bool settle(Member* member);
   void close(Member* member);
   void count(Member* member, bool newcomer, bool waiting);
   void tick(std::uint64_t now);
