@@ -79,6 +79,11 @@ bool Connection::send_handshake() {
   return true;
 }
 
+void Connection::refused(const char* why) {
+  add(state_.handshakes_refused, 1);
+  log::info("refused %s: it %s", far::to_string(peer_).c_str(), why);
+}
+
 bool Connection::drive_handshake() {
   for (;;) {
     if (!send_handshake()) return false;
@@ -86,7 +91,10 @@ bool Connection::drive_handshake() {
     iovec part{input.data(), input.size()};
     std::int64_t n = receive_some(fd_, {&part, 1});
     if (n == -EAGAIN) return true;
-    if (n <= 0) return false;
+    if (n <= 0) {
+      if (handshake_.introduced()) refused("went when it had seen the proof of the key: its own is another");
+      return false;
+    }
     switch (handshake_.received(static_cast<std::size_t>(n))) {
       case Step::more:
         break;
@@ -94,9 +102,8 @@ bool Connection::drive_handshake() {
         proved_ = true;
         return send_handshake();
       case Step::failed:
-        add(state_.handshakes_refused, 1);  // before the answer: who was refused finds itself counted
+        refused(handshake_.failure());  // before the answer: who was refused finds itself counted
         send_handshake();
-        log::info("refused %s: it %s", far::to_string(peer_).c_str(), handshake_.failure());
         return false;
     }
   }

@@ -72,6 +72,7 @@ class Connection {
   bool handshake_output() const { return !session_ && !handshake_.output().empty(); }
   bool drive_handshake();
   bool send_handshake();
+  void refused(const char* why);
   bool flush();  // false: the connection broke
   enum class Received : std::uint8_t { nothing, bytes, end };
   Received receive();

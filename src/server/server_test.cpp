@@ -27,8 +27,8 @@ std::string complaint(std::uint16_t port, const std::string& key_file) {
 }
 
 TEST(ServerKeys, RightWrongAndMissingOnEitherSide) {
-  TemporaryFile right("the right key of sixteen\n"), same("the right key of sixteen"),
-      wrong("another key of sixteen");
+  TemporaryFile right("the right key, of thirty-two bytes or more\n"),
+      same("the right key, of thirty-two bytes or more"), wrong("another key, of thirty-two bytes or more");
   ServerOptions options = small_server();
   options.key_file = right.path();
   RunningServer with_key(options), without(small_server());
@@ -36,10 +36,10 @@ TEST(ServerKeys, RightWrongAndMissingOnEitherSide) {
   EXPECT_EQ(complaint(with_key->port(), right.path()), "");
   EXPECT_EQ(complaint(with_key->port(), same.path()), "");
   EXPECT_EQ(complaint(without->port(), ""), "");
-  EXPECT_NE(complaint(with_key->port(), wrong.path()).find("does not accept the key"), std::string::npos);
+  EXPECT_NE(complaint(with_key->port(), wrong.path()).find("has another key"), std::string::npos);
   EXPECT_NE(complaint(with_key->port(), "").find("asks for a key, and none was given"), std::string::npos);
   EXPECT_NE(complaint(without->port(), right.path()).find("has no key, but one was given"), std::string::npos);
-  EXPECT_EQ(with_key->stats().handshakes_refused, 2u);
+  EXPECT_TRUE(within(kSurelyNs, [&] { return with_key->stats().handshakes_refused == 2u; }));
 }
 
 TEST(ServerCreate, RefusesWhatCannotWork) {
@@ -52,7 +52,7 @@ TEST(ServerCreate, RefusesWhatCannotWork) {
   options.insecure = true;
   EXPECT_TRUE(Server::create(options));
   options.insecure = false;
-  TemporaryFile key("the right key of sixteen");
+  TemporaryFile key("the right key, of thirty-two bytes or more");
   options.key_file = key.path();
   EXPECT_TRUE(Server::create(options));
 
@@ -68,7 +68,7 @@ TEST(ServerCreate, RefusesWhatCannotWork) {
   options = small_server();
   options.memory_bytes = far::kSlabBytes - 1;
   EXPECT_FALSE(Server::create(options));
-  TemporaryFile open_key("the right key of sixteen", 0644);
+  TemporaryFile open_key("the right key, of thirty-two bytes or more", 0644);
   options = small_server();
   options.key_file = open_key.path();
   EXPECT_FALSE(Server::create(options));

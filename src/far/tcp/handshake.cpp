@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kClientLabel = "hinterland client";
 constexpr const char* kServerLabel = "hinterland server";
+constexpr const char* kWelcomeLabel = "hinterland welcome";
 
 bool magic_may_become(const Magic& have, std::size_t bytes, const Magic& wanted) {
   return std::memcmp(have.data(), wanted.data(), std::min(bytes, wanted.size())) == 0;
@@ -80,6 +81,7 @@ std::span<std::byte> ClientHandshake::input() {
       whole = std::as_writable_bytes(std::span(&server_hello_, 1));
       break;
     case Stage::proof:
+    case Stage::welcome:
       whole = std::as_writable_bytes(std::span(&proof_, 1));
       break;
     case Stage::session:
@@ -101,6 +103,8 @@ Step ClientHandshake::received(std::size_t bytes) {
       return on_hello();
     case Stage::proof:
       return on_proof();
+    case Stage::welcome:
+      return on_welcome();
     case Stage::session:
       return on_session();
     case Stage::done:
@@ -149,7 +153,6 @@ Step ClientHandshake::on_hello() {
     return Step::more;
   }
   stage_ = Stage::proof;
-  queue(bytes_of(ClientProof{proof_of(*key_, kClientLabel, hello_, server_hello_)}));
   return Step::more;
 }
 
@@ -158,7 +161,18 @@ Step ClientHandshake::on_proof() {
   input_have_ = 0;
   if (proof_.refusal != 0) return refuse(Refusal{static_cast<std::uint32_t>(proof_.refusal)});
   if (!equal_in_constant_time(proof_.mac, proof_of(*key_, kServerLabel, hello_, server_hello_)))
-    return fail(EACCES, "does not know the key: it is not your server", "use the same key file on both machines");
+    return fail(EACCES, "has another key, or is not your server", "use the same key file on both machines");
+  stage_ = Stage::welcome;
+  queue(bytes_of(ClientProof{proof_of(*key_, kClientLabel, hello_, server_hello_)}));
+  return Step::more;
+}
+
+Step ClientHandshake::on_welcome() {
+  if (input_have_ < sizeof proof_) return Step::more;
+  input_have_ = 0;
+  if (proof_.refusal != 0) return refuse(Refusal{static_cast<std::uint32_t>(proof_.refusal)});
+  if (!equal_in_constant_time(proof_.mac, proof_of(*key_, kWelcomeLabel, hello_, server_hello_)))
+    return fail(EPROTO, "answers with garbage");
   queue_session();
   return Step::more;
 }
@@ -244,6 +258,9 @@ Step ServerHandshake::on_hello() {
   queue(bytes_of(hello_));
   if (refusal != Refusal::none) return fail(why);
   if (key_->empty()) return Step::done;
+  ServerProof proof{};
+  proof.mac = proof_of(*key_, kServerLabel, client_hello_, hello_);
+  queue(bytes_of(proof));
   proving_ = true;
   return Step::more;
 }
@@ -254,7 +271,7 @@ Step ServerHandshake::on_proof() {
   ServerProof proof{};
   bool good = equal_in_constant_time(proof_.mac, proof_of(*key_, kClientLabel, client_hello_, hello_));
   if (good)
-    proof.mac = proof_of(*key_, kServerLabel, client_hello_, hello_);
+    proof.mac = proof_of(*key_, kWelcomeLabel, client_hello_, hello_);
   else
     proof.refusal = static_cast<std::uint32_t>(Refusal::key_wrong);
   queue(bytes_of(proof));

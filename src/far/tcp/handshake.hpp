@@ -4,13 +4,15 @@
 //   client                                     server
 //   ClientHello  magic, version, nonce   ->
 //                                        <-    ServerHello  magic, version, nonce, or why not
-//   ClientProof  HMAC(key, label, hellos) ->                                             (these two only
-//                                        <-    ServerProof  HMAC(key, label', hellos)     when both have a key)
+//                                        <-    ServerProof  HMAC(key, label, hellos)     (these three only
+//   ClientProof  HMAC(key, label2, hellos) ->                                              when both have a key)
+//                                        <-    ServerProof  HMAC(key, label3, hellos)     or why not
 //   frames (wire.hpp), the first of which is session_open or session_join
 //
 // Magic, version and flags keep their places in all versions, so that two versions can tell each other apart. Both
-// nonces go into both proofs, and the labels differ: neither an old proof nor the peer's own can be played back.
-// The client proves itself first; the server shows nothing to one who does not know the key.
+// nonces go into all proofs, and the labels differ: neither an old proof nor the peer's own can be played back.
+// The server proves itself first: somebody who only pretends to be the server, and waits for clients, learns nothing
+// with which he could try keys out. Whoever calls the server does; a key of 32 random bytes is not found by trying.
 #pragma once
 
 #include <array>
@@ -102,9 +104,10 @@ class ClientHandshake {
   const SessionReply& session() const { return session_; }
 
  private:
-  enum class Stage : std::uint8_t { hello, proof, session, done };
+  enum class Stage : std::uint8_t { hello, proof, welcome, session, done };
   Step on_hello();
   Step on_proof();
+  Step on_welcome();
   Step on_session();
   Step fail(int code, const char* what, const char* remedy = "");
   Step refuse(Refusal refusal);
@@ -156,7 +159,8 @@ class ServerHandshake {
   const char* failure_ = "";
 };
 
-// What one side sends to show that it has the key. The labels: "hinterland client", "hinterland server".
+// What one side sends to show that it has the key. The labels: "hinterland server", "hinterland client", and
+// "hinterland welcome" for the server's second, which says that it has seen the client's.
 Mac proof_of(const SecretKey& key, const char* label, const ClientHello& client, const ServerHello& server);
 
 }  // namespace hinterland::far::wire

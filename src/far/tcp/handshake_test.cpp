@@ -65,10 +65,9 @@ TEST_F(Handshake, NoKeyOnBothSidesWorks) {
 
 TEST_F(Handshake, AWrongOrOneSidedKeyFailsOnBothSidesWithItsReason) {
   SecretKey none, one = key_of("the key of one side"), two = key_of("the key of the other");
-  EXPECT_EQ(meet(one, two), Step::failed);
+  EXPECT_EQ(meet(one, two), Step::more) << "the client goes, and has shown nothing";
   EXPECT_EQ(client_step, Step::failed);
-  EXPECT_STREQ(server.failure(), "has a wrong key");
-  EXPECT_STREQ(client.failure().what, "does not accept the key");
+  EXPECT_STREQ(client.failure().what, "has another key, or is not your server");
   EXPECT_EQ(meet(none, two), Step::failed);
   EXPECT_STREQ(server.failure(), "has no key");
   EXPECT_STREQ(client.failure().what, "asks for a key, and none was given");
@@ -77,24 +76,41 @@ TEST_F(Handshake, AWrongOrOneSidedKeyFailsOnBothSidesWithItsReason) {
   EXPECT_STREQ(client.failure().remedy, "start the server with the same --key-file, or leave the key away");
 }
 
-// A server that does not know the key but accepts every client must not pass.
-TEST_F(Handshake, TheServerMustProveItselfToo) {
+// Whoever pretends to be the server must not learn anything with which keys could be tried out.
+TEST_F(Handshake, TheServerProvesItselfFirst) {
   SecretKey key = key_of("the key of one side");
   client.start(key, Type::session_open, {});
+  std::size_t said = client.output().size();
+  client.sent(said);
+  EXPECT_EQ(said, sizeof(ClientHello));
   ServerHello hello{};
   hello.magic = kServerMagic;
   hello.version = kVersion;
   hello.flags = kFlagKey;
   std::memcpy(client.input().data(), &hello, sizeof hello);
   ASSERT_EQ(client.received(sizeof hello), Step::more);
+  EXPECT_TRUE(client.output().empty()) << "no proof for somebody who has shown none";
   ServerProof proof{};
-  // What an impostor has: the client's own proof, played back.
-  ClientProof own;
-  std::memcpy(&own, client.output().data() + client.output().size() - sizeof own, sizeof own);
-  proof.mac = own.mac;
   std::memcpy(client.input().data(), &proof, sizeof proof);
   EXPECT_EQ(client.received(sizeof proof), Step::failed);
-  EXPECT_STREQ(client.failure().what, "does not know the key: it is not your server");
+  EXPECT_TRUE(client.output().empty());
+  EXPECT_STREQ(client.failure().what, "has another key, or is not your server");
+}
+
+// And a server takes nobody who only plays its own proof back, or has another key.
+TEST_F(Handshake, TheClientMustProveItselfToo) {
+  SecretKey key = key_of("the key of both sides"), other = key_of("the key of another side");
+  for (bool back : {false, true}) {
+    client.start(key, Type::session_open, {});
+    server.start(key);
+    carry(client, server, 1000);
+    ClientProof proof{};
+    ASSERT_EQ(server.output().size(), sizeof(ServerHello) + sizeof(ServerProof));
+    if (back) std::memcpy(&proof, server.output().data() + sizeof(ServerHello) + 8, sizeof proof);
+    std::memcpy(server.input().data(), &proof, sizeof proof);
+    EXPECT_EQ(server.received(sizeof proof), Step::failed);
+    EXPECT_STREQ(server.failure(), "has a wrong key");
+  }
 }
 
 TEST_F(Handshake, AnOldProofIsWorthNothing) {
