@@ -68,7 +68,7 @@ TEST(OptionValue, NumbersTimesAndFlags) {
 }
 
 TEST(OptionValue, ChoicesNameTheNearest) {
-  EXPECT_EQ(parse_value(option(OptionId::policy), "fifo", "x"), 1u);
+  EXPECT_EQ(parse_value(option(OptionId::policy), "fifo", "x"), 2u);
   EXPECT_EQ(error_of(parse_value(option(OptionId::policy), "fifi", "--policy")),
             "--policy: there is no 'fifi' | did you mean 'fifo'?");
   EXPECT_EQ(parse_value(option(OptionId::without), "poison,write-protect", "x"), 5u);

@@ -21,7 +21,8 @@ std::uint32_t in_32_bits(std::uint64_t value) {
 ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
   ReplayOptions recorded = recorded_settings(trace);
   const hl_policy_ops* policy = recorded.policy;
-  if (policy == nullptr) recorded.policy = policies().front();
+  // The learner's victims hang on accesses that the trace has not. When pages left is told better by their order.
+  if (policy == nullptr || policy == &kLearnerPolicy) recorded.policy = &kSecondChancePolicy;
   recorded.follows = true;
   Replay replay(recorded);
   // What leaves stays in a frame until about so many others have left.

@@ -75,12 +75,13 @@ class Sampler(threading.Thread):
 
 
 class Puppet:
-    """test/failures/puppet.cpp, natively or under `hinterland run`; `prefix`: words in front of the command."""
+    """test/failures/puppet.cpp, natively or under `hinterland run`; `prefix`: words in front of the command. Pages leave
+    in the order in which they came, so that a test knows which are far."""
 
     def __init__(self, test, *options, far=None, local="8M", timeout="1s", takeover="start", prefix=()):
         local_words = ["--local", local] if local else []
         words = [HINTERLAND, "run", *local_words, "--far", far, "--timeout", timeout, "--takeover", takeover,
-                 *options, "--"]
+                 "--policy", "fifo", *options, "--"]
         self._errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen([*prefix, *(words if far else []), PUPPET], env=test.environment, bufsize=0,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)

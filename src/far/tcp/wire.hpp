@@ -39,7 +39,7 @@
 
 namespace hinterland::far::wire {
 
-inline constexpr std::uint16_t kVersion = 2;  // 2: the server proves itself first
+inline constexpr std::uint16_t kVersion = 2;    // 2: the server proves itself first
 inline constexpr std::uint16_t kPagesMax = 64;  // pages a message; 256 KiB bounds what a peer can make us hold
 inline constexpr std::uint16_t kRunsMax = 128;  // runs a discard message; its body then fits a receive buffer
 inline constexpr std::uint64_t kPageNumbers = std::uint64_t{1} << 40;

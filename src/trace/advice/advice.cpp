@@ -131,13 +131,13 @@ class Adviser {
       std::map<std::uint32_t, ReplayHint> fewer = advised_;
       ReplayHint& hint = fewer[judged_[i]];
       hint.pages_after = 0;
-      Prediction tried = predictor_->with(fewer);
-      if (tried.waiting_ns > report_.advised.waiting_ns) continue;
+      double with_it = predictor_->with(advised_, steady_policy()).waiting_ns;
+      if (predictor_->with(fewer, steady_policy()).waiting_ns > with_it) continue;
       note_gain(advice, predictor_->with({{judged_[i], hint}}));
       advice.hints.clear();
       write_hints(located_[judged_[i]], advice, hint);
       advised_ = std::move(fewer);
-      report_.advised = tried;
+      report_.advised = predictor_->with(advised_);
     }
   }
   bool is_for_next_page(const Advice& advice, const ReplayHint& hint) const {
@@ -314,7 +314,7 @@ class Adviser {
       Prediction outcome;
       outcome.waiting_ns = INFINITY;
       auto attempt = [&](const Candidate& each, double at_least) {
-        Prediction tried_out = predictor_->with({{site, each.hint}});
+        Prediction tried_out = predictor_->with({{site, each.hint}}, steady_policy());
         if (tried_out.waiting_ns >= outcome.waiting_ns * (1 - at_least)) return;
         outcome = tried_out;
         best = each;
@@ -333,6 +333,7 @@ class Adviser {
         written.hint.write = true;
         attempt(written, 0.001);
       }
+      if (steady_policy() != nullptr) outcome = predictor_->with({{site, best.hint}});
       try_priority(site, best, outcome, advice);
       note_gain(advice, outcome);
       double share = advice.saves_ns / std::max(report_.now.waiting_ns, 1.0);
@@ -348,6 +349,12 @@ class Adviser {
     advice.form.read_ahead = best.hint.read_ahead;
     advice.form.priority = best.hint.priority;
     return best.hint;
+  }
+
+  // What forms of a hint are compared under: nullptr for the program's policy. The learner's victims differ with
+  // everything that is different, which changes more than one form has before another.
+  const hl_policy_ops* steady_policy() const {
+    return report_.settings.policy == &kLearnerPolicy ? &kSecondChancePolicy : nullptr;
   }
 
   // Of the hint alone.
