@@ -1,6 +1,7 @@
 #include "floor/primitives.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -104,6 +105,24 @@ std::vector<double> move(const Settings& settings, std::size_t run) {
       });
 }
 
+// Out of memory fresh from the kernel, which nobody else can have held (ADR 0036): taken, filled and given away.
+std::vector<double> move_fresh(const Settings& settings, std::size_t run) {
+  Ground ground(settings);
+  if (!ground.faults.can_move()) throw Unavailable("this kernel has no UFFDIO_MOVE (Linux 6.8)");
+  std::size_t bytes = bytes_of_pages(run);
+  Mapping fresh(bytes);
+  return repeated(
+      settings, static_cast<double>(ground.target.pages()), [&] { ground.empty(); },
+      [&] {
+        for (std::size_t i = 0; i < ground.target.pages(); i += run) {
+          if (madvise(fresh.data(), bytes, MADV_POPULATE_WRITE) != 0)
+            throw Unavailable("this kernel has no MADV_POPULATE_WRITE (Linux 5.14)");
+          std::memcpy(fresh.data(), ground.source.page(i), bytes);
+          ground.faults.move(ground.target.page(i), fresh.data(), bytes);
+        }
+      });
+}
+
 std::vector<double> protect(const Settings& settings, bool on, std::size_t run) {
   Ground ground(settings, true);
   ground.fill();
@@ -203,6 +222,7 @@ std::vector<Measurement> primitive_measurements() {
                                    {"primitive/memcpy-cold-page", "ns/page", cold_copy}};
   add_sizes(list, "uffdio-copy", copy, {1, 4, 16, 64});
   add_sizes(list, "uffdio-move", move, {1, 4, 16, 64});
+  add_sizes(list, "uffdio-move-fresh", move_fresh, {4, 16, 64});
   add_sizes(list, "uffdio-zeropage", zero, {1, 16});
   for (bool on : {true, false}) {
     std::string name = on ? "primitive/write-protect-set/" : "primitive/write-protect-clear/";
