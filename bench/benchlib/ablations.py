@@ -29,7 +29,6 @@ ABLATIONS = (
     _part("write-back-thread", "a write-back thread"),
     _part("write-forecast"),
     _part("read-ahead", "read-ahead"),
-    _part("moved-runs"),
     _part("second-mapper"),
     Ablation("long read-ahead", ("--read-ahead", "8")),
     _part("move", "pages moved away"),

@@ -55,7 +55,7 @@ constexpr Option kTable[] = {
      "--fault signal"},
     {"without", 0, choices, "FEATURE,...", "", "nothing is left out", 0, 0,
      "write-protect|move|poison|vectored-discard|feedback|background-reclaim|second-chance|batching|second-reclaimer|"
-     "write-back-thread|write-forecast|read-ahead|moved-runs|second-mapper",
+     "write-back-thread|write-forecast|read-ahead|second-mapper",
      kForRun, variable_and_file, true,
      "Features of the kernel (the first four) and parts of the runtime to do without, for experiments and tests.",
      "--without move,poison"},

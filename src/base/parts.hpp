@@ -15,7 +15,6 @@ struct Parts {
   bool write_back_thread = true;   // else a fault handler writes back what it takes
   bool write_forecast = true;      // else a page that a read brings in is always protected
   bool read_ahead = true;          // of faults
-  bool moved_runs = true;          // runs of pages come in by MOVE; else by COPY
   bool second_mapper = true;       // a second thread maps long runs; else the fault handler alone does
 };
 

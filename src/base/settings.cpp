@@ -36,8 +36,7 @@ class Reader {
 // In the order of the choices of --without, behind the four features of the kernel.
 constexpr bool Parts::* kParts[] = {&Parts::feedback,       &Parts::background_reclaim, &Parts::second_chance,
                                     &Parts::batching,       &Parts::second_reclaimer,   &Parts::write_back_thread,
-                                    &Parts::write_forecast, &Parts::read_ahead,         &Parts::moved_runs,
-                                    &Parts::second_mapper};
+                                    &Parts::write_forecast, &Parts::read_ahead,         &Parts::second_mapper};
 constexpr unsigned kKernelFeatures = 4;
 
 Parts parts_without(std::uint64_t without) {

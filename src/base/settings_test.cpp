@@ -41,7 +41,7 @@ TEST_F(SettingsTest, ReadsEveryVariable) {
       {"POLICY", "fifo"},  {"READ_AHEAD", "7"},
       {"WINDOW", "1T"},    {"TAKEOVER", "start"},
       {"TAKE", "protect"}, {"KEY_FILE", "/k"},
-      {"TIMEOUT", "1s"},   {"WITHOUT", "move,write-protect,vectored-discard,second-reclaimer,moved-runs"},
+      {"TIMEOUT", "1s"},   {"WITHOUT", "move,write-protect,vectored-discard,second-reclaimer,second-mapper"},
       {"VERBOSE", "2"}};
   for (auto& [name, value] : values) setenv((std::string("HINTERLAND_") + name).c_str(), value, 1);
   Settings settings = settings_from_environment().value();
@@ -56,7 +56,7 @@ TEST_F(SettingsTest, ReadsEveryVariable) {
   EXPECT_EQ(settings.timeout_ns, 1'000'000'000u);
   EXPECT_TRUE(settings.without_move && settings.without_write_protect && settings.without_vectored_discard);
   EXPECT_FALSE(settings.without_poison);
-  EXPECT_FALSE(settings.parts.second_reclaimer || settings.parts.moved_runs);
+  EXPECT_FALSE(settings.parts.second_reclaimer || settings.parts.second_mapper);
   EXPECT_TRUE(settings.parts.feedback && settings.parts.write_back_thread && settings.parts.read_ahead);
   EXPECT_EQ(settings.verbosity, 2);
 }

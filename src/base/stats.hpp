@@ -28,7 +28,6 @@ namespace hinterland {
   X(hint_refaults, "pages that hints brought back before they were gone (second chance)")     \
   X(hint_protection_cleared, "clean pages that hints made writable")                          \
   X(pages_in, "pages fetched from far memory, read-ahead included")                           \
-  X(pages_moved_in, "of those brought in: moved from frames in a run, not copied")            \
   X(pages_read_ahead, "pages fetched before they were asked for")                             \
   X(pages_read_ahead_unused, "at most so many of those that faults brought were in vain")     \
   X(pages_out, "pages written to far memory")                                                 \

@@ -73,7 +73,30 @@ bool FakeKernel::garbage_intact(std::uintptr_t address) {
   return std::all_of(words.begin(), words.end(), [&](std::uint64_t word) { return word == garbage_word(address); });
 }
 
+std::size_t FakeKernel::hold(std::uintptr_t address) {
+  HL_CHECK(look(address).present);
+  references_.push_back({.address = page_floor(address)});
+  return references_.size() - 1;
+}
+
+void FakeKernel::load_held(std::size_t reference, void* target) {
+  const Reference& held = references_[reference];
+  if (held.address != 0)
+    load(target, held.address, kPageSize);
+  else
+    std::memcpy(target, held.last.data(), kPageSize);
+}
+
+void FakeKernel::leave_to_holders(std::uintptr_t address, std::uintptr_t target) {
+  for (Reference& held : references_) {
+    if (held.address != address) continue;
+    if (target == 0) load(held.last.data(), address, kPageSize);
+    held.address = target;
+  }
+}
+
 void FakeKernel::vanish(std::uintptr_t address, Page& page) {
+  leave_to_holders(address);
   page.present = page.write_protected = page.poisoned = page.pinned = page.shared = false;
   fill_garbage(address);
 }
@@ -93,13 +116,17 @@ std::size_t FakeKernel::present_pages(std::uintptr_t address, std::size_t length
 void FakeKernel::mapped(std::uintptr_t address, std::size_t length, int protection) {
   ++mappings_;
   for_pages(address, length, [&](std::uintptr_t at) {
+    leave_to_holders(at);
     page(at) = {.registered = look(at).registered, .protection = protection, .mapping = mappings_};
     fill_garbage(at);
   });
 }
 
 void FakeKernel::unmapped(std::uintptr_t address, std::size_t length) {
-  for_pages(address, length, [&](std::uintptr_t at) { pages_.erase(at); });
+  for_pages(address, length, [&](std::uintptr_t at) {
+    leave_to_holders(at);
+    pages_.erase(at);
+  });
 }
 
 void FakeKernel::protected_as(std::uintptr_t address, std::size_t length, int protection) {
@@ -122,6 +149,7 @@ FakeKernel::Outcome FakeKernel::access(std::uintptr_t address, bool write) {
     flags.waiting = true;
     return {Access::fault, {page_floor(address), 0, write, !missing}};
   }
+  if (write && flags.shared) leave_to_holders(page_floor(address));  // the program has a copy from now on
   if (write) flags.shared = false;
   return {};
 }
@@ -242,6 +270,7 @@ int FakeKernel::move_one(std::uintptr_t target, std::uintptr_t source) {
   if (from->second.pinned || from->second.shared) return -EBUSY;
   if (to->second.poisoned) violation("a lost page was given contents", target);
   std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), kPageSize);
+  leave_to_holders(source, target);
   to->second.present = true;
   to->second.waiting = to->second.write_protected = to->second.poisoned = false;
   vanish(source, from->second);
@@ -330,6 +359,7 @@ int FakeKernel::make_exclusive(std::uintptr_t address) {
   if (found == pages_.end() || (found->second.protection & PROT_WRITE) == 0) return -EFAULT;
   if (!found->second.present) violation("made a page exclusive that is not there", address);
   if (found->second.write_protected) violation("wrote to a protected page", address);
+  if (found->second.shared) leave_to_holders(address);
   found->second.shared = false;
   return 0;
 }

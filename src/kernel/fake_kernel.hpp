@@ -6,6 +6,7 @@
 // do is recorded and shown by violations().
 #pragma once
 
+#include <array>
 #include <deque>
 #include <optional>
 #include <string>
@@ -62,6 +63,11 @@ class FakeKernel : public Kernel {
   void load(void* target, std::uintptr_t address, std::size_t length);
   void store(std::uintptr_t address, const void* source, std::size_t length);
   void pin(std::uintptr_t address, bool on) { page(address).pinned = on; }
+  // Somebody keeps the page that is there, without pinning it, as a pipe or a socket does. The number of the
+  // reference.
+  std::size_t hold(std::uintptr_t address);
+  // What he sees of it. The page goes where MOVE takes it, and stays as it is once it is mapped nowhere.
+  void load_held(std::size_t reference, void* target);
   // As fork does: all present pages, frames too, are shared until written.
   void share_all();
 
@@ -111,6 +117,8 @@ class FakeKernel : public Kernel {
   Page& page(std::uintptr_t address) { return pages_[page_floor(address)]; }
   void fill_garbage(std::uintptr_t address);
   void vanish(std::uintptr_t address, Page& page);
+  // The page there is mapped nowhere from now on, or, with a target, there.
+  void leave_to_holders(std::uintptr_t address, std::uintptr_t target = 0);
   // The kernel copies and moves only within one mapping.
   bool one_mapping(std::uintptr_t address, std::size_t length) const;
   int copy_one(std::uintptr_t target, const std::byte* source, bool protect);
@@ -121,8 +129,14 @@ class FakeKernel : public Kernel {
     for (std::size_t at = 0; at < length; at += kPageSize) visit(address + at);
   }
 
+  struct Reference {
+    std::uintptr_t address = 0;               // where the page is mapped; 0: nowhere
+    std::array<std::byte, kPageSize> last{};  // what it held when it was mapped last
+  };
+
   KernelFeatures features_;
   std::unordered_map<std::uintptr_t, Page> pages_;
+  std::vector<Reference> references_;
   std::deque<FaultMessage> messages_;
   std::uint32_t mappings_ = 0;
   std::string violations_;

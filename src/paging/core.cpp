@@ -76,7 +76,6 @@ FrameRing::Decision Core::end_second_chance(std::uint32_t index, Frame& frame) {
   switch (frame.state.load(std::memory_order_acquire)) {  // pairs with the release stores of the movers
     case FrameState::empty:
     case FrameState::leaving:
-    case FrameState::lent:
       return Decision::pass;
     case FrameState::dropped:
       return Decision::discard;
@@ -94,29 +93,6 @@ FrameRing::Decision Core::end_second_chance(std::uint32_t index, Frame& frame) {
   frame.state.store(FrameState::dropped, std::memory_order_relaxed);  // the ring's mutex is held
   unlock(page, word.far(frame.far));
   return Decision::discard;
-}
-
-FrameRun Core::borrow_frames(std::uint32_t count) {
-  // Half of the second chance stays.
-  if (count < borrow_from || !take_by_move || frames.used() < budget.park_target() / 2 + count) return {};
-  return frames.lend(count, [this](std::uint32_t index, Frame& frame) { return end_second_chance(index, frame); });
-}
-
-std::uint32_t Core::move_in(PageIndex first, FrameRun filled) {
-  std::int64_t done = -EAGAIN;  // the kernel could not lock a page at once, or the address space is changing
-  for (int tries = 0; done == -EAGAIN && tries < 4; ++tries)
-    done = kernel.move(address_of(first), frames.address_of(filled.first), bytes_of_pages(filled.count));
-  std::uint32_t moved = done > 0 ? static_cast<std::uint32_t>(done >> kPageShift) : 0;
-  for (std::uint32_t i = 0; i < moved; ++i)
-    frames[filled.first + i].state.store(FrameState::empty,
-                                         std::memory_order_release);  // pairs with end_second_chance()
-  budget.subtract(moved);
-  return moved;
-}
-
-void Core::drop(FrameRun borrowed) {
-  for (std::uint32_t i = 0; i < borrowed.count; ++i)
-    frames[borrowed.first + i].state.store(FrameState::dropped, std::memory_order_release);  // as above
 }
 
 }  // namespace hinterland

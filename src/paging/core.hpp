@@ -89,8 +89,7 @@ struct Core {
   std::atomic<FaultObserver*> observer{nullptr};  // of hinterland trace; comes and goes while the program runs
   Parts parts;                                    // what is left out is false
   bool faults_by_signal = false;                  // served by the threads that have them (signal_faults.hpp)
-  bool take_by_move = false;      // dirty pages are taken with MOVE; else they are protected and copied
-  std::uint32_t borrow_from = 4;  // shorter runs are copied into fresh memory, which costs no more
+  bool take_by_move = false;  // dirty pages are taken with MOVE; else they are protected and copied
   std::uint32_t read_ahead_pages_max = 0;
   std::atomic<bool> managed{false};  // paging has begun; before, the kernel alone has the pages
   // Held while a page's protection matters: taking a page that is not writable means reading and then unmapping it,
@@ -133,14 +132,6 @@ struct Core {
   // Whether a frame's bytes are needed no longer; the page that is parked there is far from now on. The ring's mutex
   // is held.
   FrameRing::Decision end_second_chance(std::uint32_t index, Frame& frame);
-  // Memory for a run of pages that will be writable: old frames that hold a page each, beside each other. count 0
-  // where fresh memory is as good: short runs, no MOVE, or too few frames to spare. Whoever got some fills them, and
-  // then calls move_in() or drop() for each.
-  FrameRun borrow_frames(std::uint32_t count);
-  // Gives the program borrowed frames at once, in place of absent pages whose busy bits are held, and wakes who
-  // waits. Returns how many of the first; the rest are still borrowed. (Counted in the budget stays just the page.)
-  std::uint32_t move_in(PageIndex first, FrameRun filled);
-  void drop(FrameRun borrowed);
 };
 
 }  // namespace hinterland

@@ -343,7 +343,7 @@ bool Evictor::take_by_copy(Victim& victim, std::uint32_t frame) {
   iovec range{reinterpret_cast<void*>(address), kPageSize};
   if (core_.kernel.discard({&range, 1}) == 0) return true;
   // Locked into memory meanwhile, or by a raw system call. The frame's copy goes.
-  range.iov_base = core_.frames.memory_of(frame);
+  range.iov_base = reinterpret_cast<void*>(core_.frames.address_of(frame));
   core_.kernel.discard({&range, 1});
   if (can_protect && victim.word.dirty()) core_.kernel.write_protect(address, kPageSize, false);
   return false;

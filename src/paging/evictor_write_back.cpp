@@ -51,7 +51,9 @@ std::size_t Evictor::take_space(Victims taken, std::uint32_t device, std::span<f
     }
     taken[i].far = space[used];
     taken[i].allocated = true;
-    requests[used++] = {far::Operation::write, taken[i].far, core_.frames.memory_of(taken[i].frame), i};
+    // A device only reads what it is to write.
+    requests[used++] = {far::Operation::write, taken[i].far,
+                        const_cast<void*>(core_.frames.memory_of(taken[i].frame)), i};
   }
   return used;
 }

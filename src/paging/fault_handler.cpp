@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/inside.hpp"
@@ -359,23 +358,9 @@ void FaultHandler::serve_untouched(PageIndex page, const FaultMessage& message) 
   count(Counter::faults_first_touch);
 }
 
-// A long run of a program that pages already: frames that hold memory are cheaper than fresh memory. Returns how many
-// of the first pages are there now.
-std::uint32_t FaultHandler::move_zeros(PageRun run) {
-  FrameRun frames = core_.borrow_frames(run.count);
-  if (frames.count == 0) return 0;
-  std::memset(core_.frames.memory_of(frames.first), 0, bytes_of_pages(frames.count));
-  std::uint32_t moved = core_.move_in(run.first, frames);
-  if (moved != 0) core_.policy.arrived(run.first, moved, HL_ARRIVAL_FIRST_TOUCH);
-  for (std::uint32_t i = 0; i < moved; ++i) core_.unlock(run.first + i, PageWord{}.resident_dirty());
-  count(Counter::pages_moved_in, moved);
-  core_.drop({frames.first + moved, frames.count - moved});
-  return moved;
-}
-
 void FaultHandler::map_zeros(PageRun run, bool write) {
   core_.budget.add(run.count);
-  std::uint32_t at = write ? move_zeros(run) : 0, most = run.count;
+  std::uint32_t at = 0, most = run.count;
   while (at < run.count) {
     std::uintptr_t address = core_.address_of(run.first + at);
     std::uint32_t wanted = std::min(most, run.count - at);

@@ -104,7 +104,6 @@ class FaultHandler {
   bool read_window_ahead(PageRun wanted);
   std::uint32_t read_in_steps(PageIndex page, const StreamWindow& window);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
-  std::uint32_t move_zeros(PageRun run);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
   bool reclaims_here() const;

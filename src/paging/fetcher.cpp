@@ -106,16 +106,14 @@ bool Fetcher::is_marker(PageIndex page) const {
 Fetcher::Transfer* Fetcher::prepare(PageRun run, PageIndex demanded, bool write) {
   Transfer* transfer = free_transfer();
   if (transfer == nullptr) return nullptr;
-  FrameRun frames = borrow_frames(run, demanded, write);
   std::uint32_t first_buffer = 0;
-  if (frames.count == 0 && !take_buffers(run.count, &first_buffer)) return nullptr;
+  if (!take_buffers(run.count, &first_buffer)) return nullptr;
   *transfer = {};
   transfer->run = run;
   transfer->demanded = demanded;
   transfer->write = write;
   transfer->active = true;
   transfer->first_buffer = first_buffer;
-  transfer->frames = frames;
   transfer->left = run.count;
   transfer->started_ns = now_ns();
   ++transfers_in_flight_;
@@ -131,7 +129,6 @@ void Fetcher::keep_first(Transfer& transfer) {
   std::uint32_t entry = same != kept_.end() ? static_cast<std::uint32_t>(same - kept_.begin()) : next_kept_++ % kKept;
   kept_[entry] = {page, word.far_page(), true};
   std::memcpy(kept_bytes(entry), place_of(transfer, 0), kPageSize);
-  if (transfer.frames.count != 0) core_.drop({transfer.frames.first, 1});
   transfer.arrived.reset(0);
   transfer.done.set(0);
   core_.budget.subtract(1);
@@ -180,17 +177,8 @@ bool Fetcher::take_buffers(std::uint32_t count, std::uint32_t* first) {
   return false;
 }
 
-// Frames for a run that will be writable as a whole.
-FrameRun Fetcher::borrow_frames(PageRun run, PageIndex demanded, bool write) {
-  if (run.count < core_.borrow_from) return {};
-  for (std::uint32_t i = 0; i < run.count; ++i)
-    if (wants_protection(run.first + i, demanded, write)) return {};
-  return core_.borrow_frames(run.count);
-}
-
 std::byte* Fetcher::place_of(const Transfer& transfer, std::uint32_t offset) const {
-  if (transfer.frames.count == 0) return buffers_ + bytes_of_pages(transfer.first_buffer + offset);
-  return static_cast<std::byte*>(core_.frames.memory_of(transfer.frames.first + offset));
+  return buffers_ + bytes_of_pages(transfer.first_buffer + offset);
 }
 
 void Fetcher::unlock_rest(PageRun run) {
@@ -272,7 +260,6 @@ bool Fetcher::complete(const far::Completion& completion) {
     else
       unlock_rest({page, 1});
     transfer.done.set(offset);
-    if (transfer.frames.count != 0) core_.drop({transfer.frames.first + offset, 1});
   }
   if (transfer.left != 0) return false;
   map_arrived(transfer);
@@ -323,19 +310,14 @@ hl_arrival Fetcher::arrival_of(const Transfer& transfer, std::uint32_t offset, s
 }
 
 void Fetcher::end(Transfer& transfer) {
-  for (std::uint32_t i = 0; i < transfer.run.count && transfer.frames.count == 0; ++i)
-    buffers_used_.reset(transfer.first_buffer + i);
+  for (std::uint32_t i = 0; i < transfer.run.count; ++i) buffers_used_.reset(transfer.first_buffer + i);
   transfer.active = false;
   --transfers_in_flight_;
 }
 
 void Fetcher::map_part(const Transfer& transfer, std::uint32_t offset, std::uint32_t count, bool protect,
                        hl_arrival why) {
-  PageIndex first = transfer.run.first + offset;
-  if (transfer.frames.count != 0)
-    move_run(first, {transfer.frames.first + offset, count}, why, transfer.priority);
-  else
-    map_run(first, count, place_of(transfer, offset), protect, why, transfer.priority);
+  map_run(transfer.run.first + offset, count, place_of(transfer, offset), protect, why, transfer.priority);
 }
 
 // I3: a page that may be written without a fault is dirty. Pages that are written every time they are here skip
@@ -366,20 +348,13 @@ void Fetcher::map_direct(PageRun run, PageIndex demanded, bool write, std::uint8
     PageIndex first = run.first + at;
     bool protect = wants_protection(first, demanded, write);
     const std::byte* source = direct_page(first);
-    std::uint32_t length = 1, adjacent = 1;
-    while (at + length < run.count && wants_protection(first + length, demanded, write) == protect) ++length;
-    while (adjacent < length && direct_page(first + adjacent) == source + bytes_of_pages(adjacent)) ++adjacent;
-    FrameRun frames = protect ? FrameRun{} : core_.borrow_frames(length);
-    if (frames.count == 0) length = adjacent;
+    std::uint32_t length = 1;
+    while (at + length < run.count && wants_protection(first + length, demanded, write) == protect &&
+           direct_page(first + length) == source + bytes_of_pages(length))
+      ++length;
     bool holds_demanded = first <= demanded && demanded < first + length;
     hl_arrival why = holds_demanded ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD;
-    if (frames.count == 0) {
-      map_run(first, length, source, protect, why, priority);
-    } else {
-      for (std::uint32_t i = 0; i < length; ++i)
-        std::memcpy(core_.frames.memory_of(frames.first + i), direct_page(first + i), kPageSize);
-      move_run(first, frames, why, priority);
-    }
+    map_run(first, length, source, protect, why, priority);
     at += length;
   }
 }
@@ -420,19 +395,6 @@ void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void*
     at += mapped;
   }
   count(Counter::pages_in, count_of_pages);
-}
-
-// What MOVE cannot bring (the mapping is not writable, the frames are shared since a fork) is copied.
-void Fetcher::move_run(PageIndex first, FrameRun filled, hl_arrival why, std::uint8_t priority) {
-  std::uint32_t moved = core_.move_in(first, filled);
-  if (moved != 0) core_.policy.arrived(first, moved, why, priority);
-  for (std::uint32_t i = 0; i < moved; ++i) publish(first + i, false);
-  count(Counter::pages_in, moved);
-  count(Counter::pages_moved_in, moved);
-  FrameRun rest{filled.first + moved, filled.count - moved};
-  if (rest.count == 0) return;
-  map_run(first + moved, rest.count, core_.frames.memory_of(rest.first), false, why, priority);
-  core_.drop(rest);
 }
 
 // The program changed the mapping by a raw system call. What is there counts; else there is nothing to keep.

@@ -3,9 +3,8 @@
 // A read fault maps a page protected and clean, so that it can leave again without being written; a write fault, or
 // a page that was written last time it was here, maps it writable and dirty. Runs of pages are mapped with one call.
 //
-// Where a run is to be writable and frames can be borrowed, the device reads into those, and they are moved to the
-// program: nothing is copied, allocated or given back. Pages that are to be protected are copied in, protected from
-// the first moment: between a MOVE and its protection, a write would go unseen (I3).
+// They come in by COPY, in fresh memory: it can be protected from the first moment (between a MOVE and its
+// protection, a write would go unseen, I3), and nobody else has ever had it (I7).
 //
 // Not thread-safe: belongs to one thread (the fault handler), which calls progress() while requests are in flight.
 #pragma once
@@ -81,7 +80,6 @@ class Fetcher {
     bool lending = false;      // has arrived, and pieces of it are lent
     std::uint32_t first_buffer = 0;
     const std::byte* direct = nullptr;  // bytes of its first page, in a device that is read where it lies
-    FrameRun frames;                    // borrowed, one for each page, instead of buffers; count 0: none
     std::uint32_t left = 0;             // requests not completed yet
     std::uint64_t started_ns = 0;
     std::bitset<kRunMax> done;     // arrived and mapped, or failed
@@ -109,7 +107,6 @@ class Fetcher {
   void start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
   std::int64_t copy(PageIndex page, const std::byte* bytes, std::size_t length, bool protect);
   bool take_buffers(std::uint32_t count, std::uint32_t* first);
-  FrameRun borrow_frames(PageRun run, PageIndex demanded, bool write);
   std::byte* place_of(const Transfer& transfer, std::uint32_t offset) const;
   Transfer* free_transfer();
   void unlock_rest(PageRun run);
@@ -134,7 +131,6 @@ class Fetcher {
   void map_part(const Transfer& transfer, std::uint32_t offset, std::uint32_t count, bool protect, hl_arrival why);
   void map_run(PageIndex first, std::uint32_t count, const void* bytes, bool protect, hl_arrival why,
                std::uint8_t priority);
-  void move_run(PageIndex first, FrameRun filled, hl_arrival why, std::uint8_t priority);
   void publish(PageIndex page, bool protect);
   void mapped_behind_our_back(PageIndex page, bool something_there);
   bool wants_protection(PageIndex page, PageIndex demanded, bool write);

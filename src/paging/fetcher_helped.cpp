@@ -13,8 +13,7 @@ const std::byte* Fetcher::source_of(const Transfer& transfer, std::uint32_t offs
 // Clean pages in buffers that go on the way a piece at a time. False: they are not worth it.
 bool Fetcher::lend(Transfer& transfer, std::uint32_t offset, std::uint32_t count_of_pages) {
   constexpr std::uint32_t kPiece = MapHelper::kPiecePages;
-  if (helper_ == nullptr || transfer.frames.count != 0 || count_of_pages < 2 * kPiece || !helper_->ready())
-    return false;
+  if (helper_ == nullptr || count_of_pages < 2 * kPiece || !helper_->ready()) return false;
   // A device that answers at once: nobody looks after a fetch that is not over when start() returns.
   if (transfer.direct == nullptr && core_.devices.synchronous(device_of(transfer.run.first + offset))) return false;
   auto index = static_cast<std::uint32_t>(&transfer - transfers_.data());

@@ -47,19 +47,6 @@ void FrameRing::pass_empty() {
     ++tail_;
 }
 
-FrameRun FrameRing::oldest_stretch(std::uint32_t count) const {
-  std::uint64_t end = std::min(head_, tail_ + std::uint64_t{count} * 4);
-  std::uint32_t length = 0;
-  for (std::uint64_t at = tail_; at < end; ++at) {
-    auto frame = static_cast<std::uint32_t>(at % capacity_);
-    FrameState state = frames_[frame].state.load(std::memory_order_relaxed);  // who decides looks again
-    if (frame == 0 || (state != FrameState::parked && state != FrameState::dropped)) length = 0;
-    if (state == FrameState::parked || state == FrameState::dropped) ++length;
-    if (length == count) return {frame + 1 - count, count};
-  }
-  return {};
-}
-
 void FrameRing::give_to_kernel(Kernel& kernel, std::uint32_t first, std::uint32_t length) {
   iovec range{reinterpret_cast<void*>(address_of(first)), bytes_of_pages(length)};
   kernel.discard({&range, 1});

@@ -6,9 +6,9 @@
 //                     ^ tail: oldest                                   ^ head: next to take
 //
 // Frames are taken in ring order, so victims that are neighbours get neighbouring frames, and frames that expire
-// together are given back to the kernel in one range; or, with the memory they hold, lent to who brings in a run of
-// pages: filled and moved to the program, that costs less than half of what fresh memory costs
-// (docs/adr/0020-runs-come-in-by-move.md).
+// together are given back to the kernel in one range. Nobody writes into a frame but the kernel, which moves or
+// copies pages there: somebody to whom the program has sent a page (a pipe, a socket) may still read it
+// (docs/adr/0036-frames-are-not-filled.md).
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,6 @@ enum class FrameState : std::uint8_t {
   leaving,  // being written back
   parked,   // written; the page's word names this frame
   dropped,  // holds a physical page that nobody needs any more
-  lent,     // holds a physical page that a fetch fills, or will
 };
 
 struct Frame {
@@ -53,7 +52,7 @@ class FrameRing {
 
   std::uint32_t capacity() const { return capacity_; }
   std::uintptr_t address_of(std::uint32_t frame) const { return base_ + bytes_of_pages(frame); }
-  void* memory_of(std::uint32_t frame) const { return reinterpret_cast<void*>(address_of(frame)); }
+  const void* memory_of(std::uint32_t frame) const { return reinterpret_cast<const void*>(address_of(frame)); }
   Frame& operator[](std::uint32_t frame) { return frames_[frame]; }
 
   // Up to `wanted` empty frames with adjacent addresses, in state leaving. count 0 when the ring is full.
@@ -75,12 +74,6 @@ class FrameRing {
   template <typename Decide>
   std::uint32_t expire(Kernel& kernel, std::uint32_t max, Decide&& decide);
 
-  // `count` old frames with adjacent addresses whose bytes nobody needs any more, now lent: the borrower makes each
-  // of them empty (moved to the program) or dropped. count 0 when there are none. decide(): as in expire(), and what
-  // it discards is dropped before it returns.
-  template <typename Decide>
-  FrameRun lend(std::uint32_t count, Decide&& decide);
-
   Mutex& mutex() { return mutex_; }
   // In a forked child: every frame is given up (parked pages have their far copy).
   void abandon_all();
@@ -89,8 +82,6 @@ class FrameRing {
   void give_to_kernel(Kernel& kernel, std::uint32_t first, std::uint32_t length);
   // The tail goes on to the oldest frame that is not empty. The mutex is held.
   void pass_empty();
-  // Adjacent frames that are parked or dropped. Looks at four times as many at most. The mutex is held.
-  FrameRun oldest_stretch(std::uint32_t count) const;
 
   Mutex mutex_;
   std::uintptr_t base_ = 0;
@@ -120,18 +111,6 @@ std::uint32_t FrameRing::expire(Kernel& kernel, std::uint32_t max, Decide&& deci
   }
   pass_empty();
   return discarded;
-}
-
-template <typename Decide>
-FrameRun FrameRing::lend(std::uint32_t count, Decide&& decide) {
-  LockGuard guard(mutex_);
-  pass_empty();
-  FrameRun run = oldest_stretch(count);
-  for (std::uint32_t i = 0; i < run.count; ++i)
-    if (decide(run.first + i, frames_[run.first + i]) != Decision::discard) return {};
-  for (std::uint32_t i = 0; i < run.count; ++i)
-    frames_[run.first + i].state.store(FrameState::lent, std::memory_order_relaxed);  // the mutex orders it
-  return run;
 }
 
 }  // namespace hinterland

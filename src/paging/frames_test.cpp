@@ -110,63 +110,6 @@ TEST_F(FramesTest, RunsDoNotCrossTheEndOfTheRing) {
   EXPECT_EQ(kernel.calls, 3u);  // two ranges this time
 }
 
-// Parked counts as no longer needed here: this decides as the pager does when no page's word objects.
-Decision give_up(std::uint32_t, Frame& frame) {
-  FrameState state = frame.state.load();
-  if (state != FrameState::parked && state != FrameState::dropped) return Decision::pass;
-  frame.state = FrameState::dropped;
-  return Decision::discard;
-}
-
-TEST_F(FramesTest, LendsTheOldestThatLieBesideEachOther) {
-  ring.take(7);
-  set(0, 7, FrameState::parked);
-  set(1, 1, FrameState::leaving);
-  set(3, 1, FrameState::dropped);
-  FrameRun lent = ring.lend(3, give_up);
-  EXPECT_EQ(lent.first, 2u);
-  EXPECT_EQ(lent.count, 3u);
-  EXPECT_EQ(ring[4].state.load(), FrameState::lent);
-  EXPECT_EQ(ring[0].state.load(), FrameState::parked);  // what does not help is left alone
-  EXPECT_EQ(ring[1].state.load(), FrameState::leaving);
-  EXPECT_EQ(ring.lend(3, give_up).count, 0u);
-  EXPECT_EQ(ring.expire(kernel, 100, give_up), 3u);  // nothing that is lent
-  EXPECT_EQ(ring[2].state.load(), FrameState::lent);
-}
-
-TEST_F(FramesTest, LentFramesGoToTheirPlacesEndOrBackToTheKernel) {
-  ring.take(4);
-  set(0, 4, FrameState::parked);
-  ASSERT_EQ(ring.lend(4, give_up).count, 4u);
-  set(0, 2, FrameState::empty);  // moved to the program
-  EXPECT_EQ(ring.used(), 2u);
-  set(2, 2, FrameState::dropped);
-  EXPECT_EQ(ring.expire(kernel, 100, give_up), 2u);
-  EXPECT_EQ(ring.used(), 0u);
-}
-
-TEST_F(FramesTest, ALoanDoesNotCrossTheEndOfTheRing) {
-  ring.take(6);
-  set(0, 6, FrameState::dropped);
-  ring.expire(kernel, 100, give_up);
-  ring.take(2), ring.take(4);  // 6, 7, then 0 to 3
-  set(6, 2, FrameState::parked);
-  set(0, 4, FrameState::parked);
-  FrameRun lent = ring.lend(3, give_up);
-  EXPECT_EQ(lent.first, 0u);
-  EXPECT_EQ(lent.count, 3u);
-}
-
-TEST_F(FramesTest, NothingIsLentOfAStretchWithOneThatIsStillNeeded) {
-  ring.take(4);
-  set(0, 4, FrameState::parked);
-  auto not_two = [](std::uint32_t index, Frame& frame) {
-    return index == 2 ? Decision::pass : give_up(index, frame);
-  };
-  EXPECT_EQ(ring.lend(4, not_two).count, 0u);
-  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_NE(ring[i].state.load(), FrameState::lent);
-}
-
 TEST_F(FramesTest, AbandonedFramesAreAllEmpty) {
   ring.take(5);
   ring.abandon_all();

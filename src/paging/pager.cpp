@@ -110,7 +110,6 @@ void Pager::Impl::leave_out(const Parts& without) {
   if (!without.write_forecast) core.forecast.learn_nothing();
   if (!without.write_back_thread) handlers.leave_out_settler();
   if (!without.read_ahead) core.read_ahead_pages_max = 0;
-  if (!without.moved_runs) core.borrow_from = ~0u;
 }
 
 void Pager::Impl::show_inside() {

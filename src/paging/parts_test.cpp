@@ -313,10 +313,6 @@ TEST_F(RealPartsTest, BackgroundReclaim) {
   });
 }
 
-TEST_F(RealPartsTest, MovedRuns) {
-  expect_seen(&Parts::moved_runs, false, [] { return counted(Counter::pages_moved_in) != 0; });
-}
-
 // What is missing to the budget at once is more than one thread takes before it looks, whoever has the CPU.
 std::string shrink_until(Pager& pager, const std::function<bool()>& seen, int rounds) {
   FullBudget pages(pager);

@@ -104,7 +104,9 @@ TEST_P(TwoDevices, OneIsLostAndTheOtherGoesOn) {
       for (std::uint32_t page = other; page < other + 128; ++page) machine.write(page);
     for (std::uint32_t page = other; page < other + 128; ++page) machine.read(page);
     EXPECT_EQ(machine.failure(), "");
-    // As far as there is something else that can leave.
+    // As far as there is something else that can leave. (What was read out of a frame counts twice until the
+    // reclaimer, which no thread is here, lets the frame go.)
+    while (core.budget.free() < 0 && machine.reclaim(16) != 0) continue;
     EXPECT_LE(core.budget.local(), std::max<std::int64_t>(core.budget.limit(), near + 32));
     std::uint32_t seen = 0;
     for (std::uint32_t page = lost; page < lost + 128; ++page) {

@@ -143,7 +143,7 @@ void Replay::bring(const FaultRecord& record, const ReplayHint* hint, std::int64
       ++result_.first_touch;
       Run run = run_around(record.page, State::untouched);
       result_.ahead += run.count - 1;
-      pager_.bring_zeros(run.first, run.count, record.page, record.write);
+      pager_.bring_zeros(run.first, run.count, record.page);
       break;
     }
     default:

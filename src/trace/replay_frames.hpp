@@ -35,19 +35,6 @@ class ReplayFrames {
     for (std::size_t at = 0; at < frames_.size() && expired < most; ++at) expired += empty(frames_[at], gone);
     return expired;
   }
-  // Empties `count` old frames side by side, all of which hold memory; false where there are none.
-  template <typename Gone>
-  bool lend(std::uint32_t count, Gone&& gone) {
-    used();
-    std::size_t end = std::min<std::size_t>(frames_.size(), std::size_t{count} * 4);
-    for (std::size_t at = 0, length = 0; at < end; ++at) {
-      length = frames_[at].state == State::empty ? 0 : length + 1;
-      if (length < count) continue;
-      for (std::size_t each = at + 1 - count; each <= at; ++each) empty(frames_[each], gone);
-      return true;
-    }
-    return false;
-  }
 
  private:
   enum class State : std::uint8_t { empty, parked, dropped };

@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint32_t kGroup = 16;      // pages that are numbered together (paging/page_table.hpp)
 constexpr hl_page kPagesMax = 1u << 26;   // 256 GiB of pages that fault
 constexpr std::uint32_t kBatchMax = 256;  // as Evictor::kBatchMax
-constexpr std::uint32_t kBorrowFrom = 4;  // as Core::borrow_from
 constexpr int kRoundsMax = 16;            // of one call to reclaim, as Evictor::reclaim()
 
 // For the policy: untouched parts cost nothing. A policy has no end of its own, and the call no room for whose it is.
@@ -92,10 +91,7 @@ void ReplayPager::fetch(const Fetch& wanted) {
   budget_.add(wanted.count);
   for (std::uint32_t at = 0, end = 0; at < wanted.count; at = end) {
     while (end < wanted.count && writable[end] == writable[at]) ++end;
-    if (writable[at] && borrow_frames(end - at))
-      budget_.subtract(end - at);
-    else
-      end = at + adjacent(wanted.first + at, end - at);
+    end = at + adjacent(wanted.first + at, end - at);
     map(wanted, wanted.first + at, wanted.first + end, writable[at]);
   }
 }
@@ -128,10 +124,9 @@ void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t en
 }
 
 // As FaultHandler::map_zeros().
-void ReplayPager::bring_zeros(std::uint64_t first, std::uint32_t count, std::uint64_t demanded, bool write) {
+void ReplayPager::bring_zeros(std::uint64_t first, std::uint32_t count, std::uint64_t demanded) {
   make_room(count);
   budget_.add(count);
-  if (write && borrow_frames(count)) budget_.subtract(count);
   for (std::uint64_t address = first; address < first + count; ++address) {
     hl_page number = number_of(address);
     pages_[number] = {.state = State::resident, .dirty = true, .ahead = address != demanded, .zero = true};
@@ -186,12 +181,6 @@ void ReplayPager::put_into_frame(std::uint64_t address) {
   page.state = State::parked;
   page.place = frames_.park(number_of(address));
   budget_.add(1);
-}
-
-// As Core::borrow_frames().
-bool ReplayPager::borrow_frames(std::uint32_t count) {
-  if (count < kBorrowFrom || frames_.used() < budget_.park_target() / 2 + count) return false;
-  return frames_.lend(count, [this](hl_page number) { far_now(number); });
 }
 
 void ReplayPager::far_now(hl_page number) { pages_[number].state = State::far; }

@@ -68,7 +68,7 @@ class ReplayPager {
   };
   void fetch(const Fetch& wanted);
   // The same for pages that were never touched.
-  void bring_zeros(std::uint64_t first, std::uint32_t count, std::uint64_t demanded, bool write);
+  void bring_zeros(std::uint64_t first, std::uint32_t count, std::uint64_t demanded);
   // Brings back a page that is parked.
   void take_back(std::uint64_t page, bool write, std::uint8_t priority);
   // The first write to a page that is clean.
@@ -97,7 +97,6 @@ class ReplayPager {
   bool expects_write(std::uint64_t page, bool samples);
   std::uint32_t adjacent(std::uint64_t first, std::uint32_t count);
   void map(const Fetch& wanted, std::uint64_t first, std::uint64_t end, bool writable);
-  bool borrow_frames(std::uint32_t count);
   void make_room(std::uint32_t pages);
   std::size_t reclaim(std::size_t wanted);
   std::size_t take_round(std::size_t wanted, std::size_t* chosen);

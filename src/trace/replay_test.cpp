@@ -315,7 +315,7 @@ TEST(ReplayPager, PagesThatLieApartOnTheDeviceAreReadAhead) {
         apart ? std::vector<hl_page>{0, 2, 4, 6, 1, 3, 5, 7} : std::vector<hl_page>{0, 1, 2, 3, 4, 5, 6, 7};
     for (hl_page page = 8; page < 120; ++page) ToldPolicy::victims.push_back(page);
     ReplayPager pager(256 << kPageShift, &kToldPolicy, true);
-    for (std::uint64_t page = kBase; page < kBase + 250; ++page) pager.bring_zeros(page, 1, page, true);
+    for (std::uint64_t page = kBase; page < kBase + 250; ++page) pager.bring_zeros(page, 1, page);
     std::vector<std::uint64_t> left;
     pager.keep_room(1, &left);
     for (std::uint64_t page = kBase; page < kBase + 8; ++page)
@@ -337,7 +337,7 @@ TEST_F(ReplayTest, ExpectedWritesAreWrites) {
   }
 }
 
-TEST(ReplayFrames, ExpireInOrderAndLendTheOldest) {
+TEST(ReplayFrames, ExpireInOrder) {
   ReplayFrames frames;
   std::vector<hl_page> gone;
   auto note = [&](hl_page page) { gone.push_back(page); };
@@ -347,11 +347,10 @@ TEST(ReplayFrames, ExpireInOrderAndLendTheOldest) {
   frames.leave(places[2], false);
   EXPECT_EQ(frames.used(), 7u);
   frames.leave(places[4], true);  // its memory is still there, but nobody's page
-  EXPECT_TRUE(frames.lend(3, note));
-  EXPECT_EQ(gone, (std::vector<hl_page>{3, 5}));
   EXPECT_EQ(frames.expire(2, note), 2u);
-  EXPECT_EQ(gone, (std::vector<hl_page>{3, 5, 1, 6}));
-  EXPECT_FALSE(frames.lend(2, note));
+  EXPECT_EQ(gone, (std::vector<hl_page>{1, 3}));
+  EXPECT_EQ(frames.expire(3, note), 3u);
+  EXPECT_EQ(gone, (std::vector<hl_page>{1, 3, 5, 6}));
   EXPECT_EQ(frames.used(), 1u);
 }
 

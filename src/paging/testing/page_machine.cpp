@@ -82,7 +82,7 @@ void PageMachine::add_second_device(std::uint64_t seed) {
 PageMachine::~PageMachine() {
   Core& core = parts_->core;
   raw_munmap(reinterpret_cast<void*>(base_), bytes_of_pages(options_.window_pages));
-  raw_munmap(core.frames.memory_of(0), bytes_of_pages(core.frames.capacity()));
+  raw_munmap(reinterpret_cast<void*>(core.frames.address_of(0)), bytes_of_pages(core.frames.capacity()));
   delete parts_;
 }
 
@@ -159,12 +159,17 @@ void PageMachine::write(std::uint32_t page, bool zeros) {
   if (zeros) {
     shadow.bytes.fill(std::byte{0});
     kernel_.store(address_of(page), shadow.bytes.data(), kPageSize);
-    return;
+    return sent_.written(page, shadow.bytes);
   }
   std::uint64_t word = random_() | 1;
   std::size_t offset = below(kPageSize / 8) * sizeof word;
   std::memcpy(&shadow.bytes[offset], &word, sizeof word);
   kernel_.store(address_of(page) + offset, &word, sizeof word);
+  sent_.written(page, shadow.bytes);
+}
+
+void PageMachine::send(std::uint32_t page) {
+  if (touch(page, false)) sent_.send(page, address_of(page), shadows_[page].bytes);
 }
 
 void PageMachine::begin_hint(const Hint& hint) {
@@ -204,6 +209,7 @@ void PageMachine::map(std::uint32_t first, std::uint32_t count, int protection) 
   kernel_.unmapped(address_of(first), bytes_of_pages(count));
   std::intptr_t placed = pager_->map_at(address_of(first), bytes_of_pages(count), protection, 0, false);
   if (placed != static_cast<std::intptr_t>(address_of(first))) return fail("map_at failed", first);
+  sent_.left(first, count);
   kernel_.mapped(address_of(first), bytes_of_pages(count), protection);
   zero_shadow(first, count);
   for (std::uint32_t page = first; page < first + count; ++page) {
@@ -215,6 +221,7 @@ void PageMachine::map(std::uint32_t first, std::uint32_t count, int protection) 
 void PageMachine::unmap(std::uint32_t first, std::uint32_t count) {
   kernel_.unmapped(address_of(first), bytes_of_pages(count));
   if (pager_->unmap(address_of(first), bytes_of_pages(count)) != 0) fail("unmap failed", first);
+  sent_.left(first, count);
   for (std::uint32_t page = first; page < first + count; ++page) shadows_[page].state = Shadow::State::unmapped;
 }
 
@@ -231,10 +238,12 @@ void PageMachine::drop(std::uint32_t first, std::uint32_t count) {
   kernel_.discarding_pinned_is_fine = true;
   if (pager_->advise(address_of(first), bytes_of_pages(count), MADV_DONTNEED) != 0) fail("advise failed", first);
   kernel_.discarding_pinned_is_fine = false;
+  sent_.left(first, count);
   zero_shadow(first, count);
 }
 
 void PageMachine::decommit(std::uint32_t first, std::uint32_t count) {
+  sent_.freed(first, count);
   for (std::uint32_t page = first; page < first + count; ++page) {
     if (kernel_.look(address_of(page)).pinned) kernel_.pin(address_of(page), false);
     shadows_[page].state = Shadow::State::undefined;
@@ -259,6 +268,9 @@ void PageMachine::remap(std::uint32_t first, std::uint32_t count, std::uint32_t 
   if (result == -ENOMEM || result == -EFAULT) return;
   if (result < 0) return fail("remap failed", first);
   std::uint32_t target = static_cast<std::uint32_t>((static_cast<std::uintptr_t>(result) - base_) >> kPageShift);
+  sent_.left(first + kept, count - kept);
+  sent_.left(target + kept, new_count - kept);
+  sent_.moved(first, kept, target);
   if (new_count > count) kernel_.mapped(address_of(target + count), bytes_of_pages(new_count - count), protection);
   if (target != first) {
     kernel_.unmapped(address_of(first), bytes_of_pages(count));

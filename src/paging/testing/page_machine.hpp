@@ -13,6 +13,7 @@
 #include "kernel/fake_kernel.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/testing/flaky_device.hpp"
+#include "paging/testing/sent_pages.hpp"
 
 namespace hinterland {
 
@@ -65,6 +66,8 @@ class PageMachine {
   void remap(std::uint32_t first, std::uint32_t count, std::uint32_t new_count);
   void read(std::uint32_t page);
   void write(std::uint32_t page, bool zeros = false);
+  // Somebody has it, and looks at it with every check of the invariants.
+  void send(std::uint32_t page);
   void hint(const Hint& hint);        // and nothing is on its way when it returns
   void begin_hint(const Hint& hint);  // and something may be
   void gather();                      // until nothing of hints is on its way
@@ -121,6 +124,7 @@ class PageMachine {
   void step_remap();
   void step_pins_and_sharing();
   void step_device_write();
+  void step_send();
   void step_failures();
   void step_collision();
   void step_stale_message();
@@ -146,6 +150,7 @@ class PageMachine {
   std::uintptr_t base_ = 0;
   std::vector<Shadow> shadows_;
   std::vector<std::uint32_t> pinned_;
+  SentPages sent_{kernel_};
   std::string failure_, last_step_;
   std::uint64_t lost_seen_ = 0, fetches_ = 0;
 };

@@ -36,6 +36,7 @@ std::string PageMachine::check_invariants(std::uint32_t sample) {
     if (std::string wrong = check_word(page, &tally); !wrong.empty()) return wrong;
   if (std::string wrong = check_frames(&tally); !wrong.empty()) return wrong;
   if (std::string wrong = check_totals(tally); !wrong.empty()) return wrong;
+  if (std::string wrong = sent_.check(); !wrong.empty()) return wrong;
   for (std::uint32_t i = 0; i < (sample == 0 ? options_.window_pages : sample); ++i)
     if (std::string wrong = check_bytes(sample == 0 ? i : any_page()); !wrong.empty()) return wrong;
   return "";

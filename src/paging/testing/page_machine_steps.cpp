@@ -35,6 +35,7 @@ void PageMachine::random_step() {
       Kind{10, "remap", &PageMachine::step_remap},
       Kind{30, "pins and sharing", &PageMachine::step_pins_and_sharing},
       Kind{30, "device write", &PageMachine::step_device_write},
+      Kind{20, "send", &PageMachine::step_send},
       Kind{30, "failures", &PageMachine::step_failures},
       Kind{30, "collision", &PageMachine::step_collision},
       Kind{60, "stale message", &PageMachine::step_stale_message},
@@ -191,6 +192,14 @@ void PageMachine::step_device_write() {
   std::size_t offset = below(kPageSize);
   shadows_[page].bytes[offset] = value;
   kernel_.store(address_of(page) + offset, &value, 1);
+  sent_.written(page, shadows_[page].bytes);
+}
+
+// Pages go to others by reference, and are received much later.
+void PageMachine::step_send() {
+  if (sent_.count() == SentPages::kMost) sent_.receive(below(SentPages::kMost));
+  std::uint32_t page = any_page();
+  if (accessible(page, PROT_READ)) send(page);
 }
 
 void PageMachine::step_failures() {
