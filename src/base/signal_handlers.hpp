@@ -15,6 +15,7 @@ namespace hinterland::signal_handlers {
 inline constexpr std::uint64_t kFaults = std::uint64_t{1} << (11 - 1) | std::uint64_t{1} << (7 - 1) |
                                          std::uint64_t{1} << (4 - 1) | std::uint64_t{1} << (8 - 1) |
                                          std::uint64_t{1} << (5 - 1) | std::uint64_t{1} << (31 - 1);
+inline constexpr std::uint64_t kAllButFaults = ~kFaults;
 // libc's own two, for cancellation and for changing the user of all threads: they touch nothing of the program's.
 inline constexpr std::uint64_t kOfLibc = std::uint64_t{1} << (32 - 1) | std::uint64_t{1} << (33 - 1);
 

@@ -14,9 +14,9 @@
 
 #include "base/inside.hpp"
 #include "base/mutex.hpp"
+#include "base/own_stack.hpp"
 #include "hinterland/region.h"
 #include "kernel/probe.hpp"
-#include "paging/far_stack.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland::hint {
@@ -77,7 +77,7 @@ int open_device(Pager& pager, const char* url, std::uint32_t* number) {
     Result<std::uint32_t> number;
   };
   auto asked = std::make_unique<Asked>(Asked{url, {}});
-  off_far_stack(pager, [pager = &pager, asked = asked.get()] { asked->number = pager->open_device(asked->url); });
+  on_own_stack([pager = &pager, asked = asked.get()] { asked->number = pager->open_device(asked->url); });
   if (!asked->number) return fail(asked->number.error());
   *number = *asked->number;
   return 0;
@@ -97,7 +97,7 @@ int create_far(Pager& pager, hl_region* region, std::size_t size, const hl_regio
     std::intptr_t address;
     int pool;
   };
-  Placed placed = off_far_stack(pager, [pager = &pager, plain, size, wanted] {
+  Placed placed = on_own_stack([pager = &pager, plain, size, wanted] {
     Placed made{};
     made.address = plain ? pager->map(size, kUnit, PROT_READ | PROT_WRITE, MAP_NORESERVE)
                          : pager->create_region(size, wanted, &made.pool);
@@ -143,7 +143,7 @@ int destroy_region(hl_region* region) {
   RegionOptions had{.share_bytes = region->inside >> kShareShift << kPageShift};
   Pager& pager = *Pager::current();
   if (pager.is_copy()) return 0;  // the parent's
-  return -off_far_stack(pager, [pager = &pager, address, size = region->size, had, pool] {
+  return -on_own_stack([pager = &pager, address, size = region->size, had, pool] {
     return pool == 0 ? pager->unmap(address, size) : pager->destroy_region(address, size, had, pool);
   });
 }

@@ -11,8 +11,10 @@
 
 #include "base/check.hpp"
 #include "base/inside.hpp"
+#include "base/own_stack.hpp"
+#include "base/raw_call.hpp"
 #include "base/signal_handlers.hpp"
-#include "paging/far_stack.hpp"
+#include "base/signal_mask.hpp"
 #include "paging/pager.hpp"
 
 namespace hinterland::bus_signal {
@@ -51,9 +53,6 @@ KernelAction g_action{};
 long system_action(const KernelAction* action, KernelAction* old) {
   return syscall(SYS_rt_sigaction, SIGBUS, action, old, sizeof action->mask);
 }
-void set_mask(int how, const std::uint64_t* mask, std::uint64_t* old) {
-  syscall(SYS_rt_sigprocmask, how, mask, old, sizeof *mask);
-}
 
 void lock_action() {
   while (g_action_busy.exchange(true, std::memory_order_acquire)) syscall(SYS_sched_yield);
@@ -62,20 +61,16 @@ void unlock_action() { g_action_busy.store(false, std::memory_order_release); }
 
 class ActionLock {
  public:
-  ActionLock() {
-    constexpr std::uint64_t kAll = ~signal_handlers::kFaults;
-    set_mask(SIG_BLOCK, &kAll, &before_);
-    lock_action();
-  }
+  ActionLock() : before_(signal_mask::block(signal_handlers::kAllButFaults)) { lock_action(); }
   ~ActionLock() {
     unlock_action();
-    set_mask(SIG_SETMASK, &before_, nullptr);
+    signal_mask::set(before_);
   }
   ActionLock(const ActionLock&) = delete;
   ActionLock& operator=(const ActionLock&) = delete;
 
  private:
-  std::uint64_t before_ = 0;
+  std::uint64_t before_;
 };
 
 // The bytes that unwinders and debuggers know a signal frame by.
@@ -102,11 +97,9 @@ void without_bus(void* pointer) {
   const Step step = *static_cast<Step*>(pointer);
   alignas(16) std::array<std::byte, kArgumentMax> argument;  // the caller's is maybe far
   std::memcpy(argument.data(), step.argument, step.bytes);
-  const std::uint64_t blocked = kBus;
-  std::uint64_t before = 0;
-  set_mask(SIG_BLOCK, &blocked, &before);
+  const std::uint64_t before = signal_mask::block(kBus);
   step.body(argument.data());
-  set_mask(SIG_SETMASK, &before, nullptr);
+  signal_mask::set(before);
   std::memcpy(step.argument, argument.data(), step.bytes);
 }
 
@@ -180,7 +173,7 @@ void call_program(const KernelAction& action, siginfo_t* info, ucontext_t* conte
   std::uint64_t mask;
   std::memcpy(&mask, &context->uc_sigmask, sizeof mask);
   mask = (mask | action.mask) & ~kBus;
-  set_mask(SIG_SETMASK, &mask, nullptr);
+  signal_mask::set(mask);
   action.handler(SIGBUS, info, context);
 }
 
@@ -221,8 +214,9 @@ Status install() {
     return std::unexpected(
         Error::make(errno, "no handler for SIGBUS can be installed").remedy("use --fault message"));
   g_action = before;
-  constexpr std::uint64_t kJustBus = kBus;
-  set_mask(SIG_UNBLOCK, &kJustBus, nullptr);  // inherited, maybe
+  // It may be blocked: inherited.
+  raw::call(SYS_rt_sigprocmask, SIG_UNBLOCK, raw::word_of(&kBus), 0, sizeof kBus);
+  own_stack::expect_fault_signals();
   g_installed.store(true);
   return {};
 }

@@ -1,7 +1,6 @@
 // fork without exec. The child gets the resident pages from the kernel (copy on write) and shares the far pages,
 // which are never overwritten in place and are counted; it needs a fault descriptor, registrations, channels and
 // threads of its own before any far page is touched. (Earlier systems' children read zeros.)
-#include <alloca.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,13 +15,6 @@
 
 namespace hinterland {
 namespace {
-
-// The forking thread's own stack may be far memory (a coroutine's): what the next calls need must be there now.
-__attribute__((noinline)) void touch_stack_below() {
-  constexpr std::size_t kBytes = 64 * kKiB;
-  auto* below = static_cast<volatile char*>(alloca(kBytes));
-  for (std::size_t at = 0; at < kBytes; at += kPageSize) below[at] = 0;
-}
 
 // Whether there is a mapping at every address.
 bool is_mapped(std::uintptr_t address, std::size_t length) {
@@ -83,7 +75,6 @@ void Pager::Impl::resume_movers() {
 // Stops everything that moves pages, and counts the far pages once more, for the child.
 int Pager::before_fork() {
   Impl& parts = *impl_;
-  touch_stack_below();
   parts.refuse_copies();
   parts.heap_calls.close();
   parts.map_mutex.lock();

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
-#include "paging/far_stack.hpp"
+#include "base/own_stack.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/undisturbed.hpp"
 
@@ -83,7 +83,7 @@ void Pager::Impl::settle_hints() {
 int Pager::pin(std::uintptr_t address, std::size_t length) {
   impl_->refuse_copies();
   Undisturbed undisturbed;
-  return off_far_stack(*this, [=, this] { return impl_->pin(*this, address, length); });
+  return on_own_stack([=, this] { return impl_->pin(*this, address, length); });
 }
 
 int Pager::Impl::pin(Pager& pager, std::uintptr_t address, std::size_t length) {
@@ -110,7 +110,7 @@ int Pager::Impl::pin(Pager& pager, std::uintptr_t address, std::size_t length) {
 int Pager::unpin(std::uintptr_t address, std::size_t length) {
   impl_->refuse_copies();
   Undisturbed undisturbed;
-  off_far_stack(*this, [=, this] { impl_->unpin(address, length); });
+  on_own_stack([=, this] { impl_->unpin(address, length); });
   return 0;
 }
 
@@ -128,7 +128,7 @@ int Pager::discard(std::uintptr_t address, std::size_t length) {
   std::uintptr_t start = page_ceil(address), end = page_floor(address + length);
   if (end <= start) return 0;
   Undisturbed undisturbed;
-  return -off_far_stack(*this, [=, this] { return advise(start, end - start, MADV_DONTNEED); });
+  return -on_own_stack([=, this] { return advise(start, end - start, MADV_DONTNEED); });
 }
 
 void Pager::cold(std::uintptr_t address, std::size_t length) {

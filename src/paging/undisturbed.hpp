@@ -5,19 +5,18 @@
 // is done often. Then whoever installs the first handler waits for all lanes of hints (signal_handlers.hpp), and so
 // what is undisturbed must hold one of them, and ask again once it does: make_sure().
 //
-// By a system call: libc's pthread_sigmask leaves out the signals that it keeps for itself. Faults of the program's
-// own under our hands must meet their handlers. (preload/uninterrupted.hpp does the same for the interposers.)
+// Faults of the program's own under our hands must meet their handlers. (preload/uninterrupted.hpp does the same for
+// the interposers.)
 #pragma once
 
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
 
 #include "base/inside.hpp"
 #include "base/signal_handlers.hpp"
+#include "base/signal_mask.hpp"
 
 namespace hinterland {
 
@@ -31,7 +30,7 @@ class Undisturbed {
   }
   ~Undisturbed() {
     --t_inside_runtime;
-    if (blocked_) syscall(SYS_rt_sigprocmask, SIG_SETMASK, &signals_, nullptr, sizeof signals_);
+    if (blocked_) signal_mask::set(signals_);
     pthread_setcancelstate(cancellation_, nullptr);
   }
   // With the lane in hand.
@@ -43,8 +42,7 @@ class Undisturbed {
 
  private:
   void block() {
-    std::uint64_t all = ~signal_handlers::kFaults;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &signals_, sizeof all);
+    signals_ = signal_mask::block(signal_handlers::kAllButFaults);
     blocked_ = true;
   }
 

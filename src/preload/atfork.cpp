@@ -5,6 +5,7 @@
 
 #include "base/mutex.hpp"
 #include "preload/local_heap.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace hinterland::atfork {
 namespace {
@@ -54,10 +55,12 @@ std::size_t count() {
 }  // namespace
 
 int add(void (*prepare)(), void (*parent)(), void (*child)(), const void* dso) {
-  LockGuard guard(g_mutex);
-  if (g_count == g_room && !grow_locked()) return ENOMEM;
-  g_handlers[g_count++] = {prepare, parent, child, dso, false};
-  return 0;
+  return uninterrupted([=] {
+    LockGuard guard(g_mutex);
+    if (g_count == g_room && !grow_locked()) return ENOMEM;
+    g_handlers[g_count++] = {prepare, parent, child, dso, false};
+    return 0;
+  });
 }
 
 void remove_all_of(const void* dso) {

@@ -55,21 +55,13 @@ void unlock_asked() { g_asked_busy.store(false, std::memory_order_release); }
 // Signals are blocked while it is held: a handler may call sigaction, too.
 class AskedLock {
  public:
-  AskedLock() {
-    std::uint64_t all = SignalsBlocked::all();
-    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_),
-              sizeof all);
-    lock_asked();
-  }
-  ~AskedLock() {
-    unlock_asked();
-    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before_), 0, sizeof before_);
-  }
+  AskedLock() { lock_asked(); }
+  ~AskedLock() { unlock_asked(); }
   AskedLock(const AskedLock&) = delete;
   AskedLock& operator=(const AskedLock&) = delete;
 
  private:
-  std::uint64_t before_ = 0;
+  SignalsBlocked blocked_{SignalsBlocked::all()};  // first in, last out
 };
 
 bool is_watched(int number) {

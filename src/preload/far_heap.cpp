@@ -15,6 +15,7 @@
 #include "base/check.hpp"
 #include "base/inside.hpp"
 #include "base/mutex.hpp"
+#include "base/own_stack.hpp"
 #include "paging/pager.hpp"
 #include "paging/reservation.hpp"
 #include "preload/heap_gate.hpp"
@@ -67,8 +68,8 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
   // Whole chunks, so that none holds a mapping of the program's as well.
   const std::size_t chunks = (size + kChunkBytes - 1) / kChunkBytes;
   alignment = std::max(alignment, kChunkBytes);
-  std::intptr_t result = off_far_stack(
-      pager(), [=] { return pager().map(chunks * kChunkBytes, alignment, PROT_READ | PROT_WRITE, MAP_NORESERVE); });
+  std::intptr_t result = on_own_stack(
+      [=] { return pager().map(chunks * kChunkBytes, alignment, PROT_READ | PROT_WRITE, MAP_NORESERVE); });
   if (result < 0 && result >= -4095) return nullptr;
   std::memset(g_chunks + chunk_of(static_cast<std::uintptr_t>(result)), 1, chunks);
   *zero = true;
@@ -87,7 +88,7 @@ bool hook_decommit(ExtentHooks*, void* address, std::size_t, std::size_t offset,
   // a child whose pager is not there yet (I6). The extent stays as it is, until the heap takes it again.
   if (heap_gate::passed_by_this_thread()) return true;
   InHook in_hook;
-  off_far_stack(pager(), [=] { pager().decommit(reinterpret_cast<std::uintptr_t>(address) + offset, length); });
+  on_own_stack([=] { pager().decommit(reinterpret_cast<std::uintptr_t>(address) + offset, length); });
   return false;
 }
 bool hook_split(ExtentHooks*, void*, std::size_t, std::size_t, std::size_t, bool, unsigned) { return false; }

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/inside.hpp"
+#include "base/own_stack.hpp"
 #include "base/stats.hpp"
 #include "paging/bus_signal.hpp"
 #include "preload/atfork.hpp"
@@ -75,7 +76,7 @@ pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
   // writes its frame to a signal stack in far memory, would wait for ever. All signals, libc's own two included.
   SignalsBlocked blocked(SignalsBlocked::all());
   InsideRuntime inside;
-  long child = off_far_stack(pager(), [=] {  // in the child, too, whose far memory is there at the end only
+  long child = on_own_stack([=] {  // in the child, too, whose far memory is there at the end only
     lock_all();
     bus_signal::before_fork();  // last: who has it and meets a page that is lost would wait for itself
     long made = pager().before_fork();

@@ -13,7 +13,8 @@ pid_t fork_with_handlers();
 pid_t fork_plain();
 
 // As _Fork(), by another system call. make() makes it and returns what it said: 0 in the child, -errno. Far memory
-// stands still meanwhile: neither make() nor the kernel on its behalf may touch any, but for the stack.
+// stands still meanwhile: neither make() nor the kernel on its behalf may touch any, and the stack of this call's
+// caller may be some.
 using MakeChild = long(void* argument);
 pid_t fork_by(MakeChild* make, void* argument);
 

@@ -15,7 +15,7 @@ class HeldForCall {
   // `pointer`: anything. Where it is not far, nothing happens.
   HeldForCall(const void* pointer, std::size_t bytes)
       : address_(reinterpret_cast<std::uintptr_t>(pointer)), bytes_(bytes) {
-    held_ = serves_program() && pager().faults_by_signal() && pager().contains(address_);
+    held_ = mode() == Mode::far && pager().faults_by_signal() && pager().contains(address_);
     if (!held_) return;
     int saved_errno = errno;
     InsideRuntime inside;

@@ -21,6 +21,7 @@
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace {
 
@@ -32,7 +33,7 @@ constexpr std::size_t kNamespacesMax = 32;                              // the k
 bool copies(std::uint64_t flags) { return (flags & kOurs) == 0; }
 
 // One such call. Far memory stands still while the kernel does it, so that it may meet none: what it reads lies here,
-// and what it would write is written here, and handed over afterwards.
+// on a stack of our own, and what it would write is written here, and handed over afterwards.
 class Copying {
  public:
   // clone(2), with the signal in the lowest byte of the flags.
@@ -89,6 +90,13 @@ class Copying {
   int parent_id_ = 0, descriptor_ = -1;
 };
 
+// The caller's stack may be far.
+template <typename... Arguments>
+pid_t copy(Arguments... arguments) {
+  SignalsBlocked blocked(SignalsBlocked::all());
+  return on_own_stack([=] { return Copying(arguments...).make(); });
+}
+
 using Entry = int(void*);
 
 [[noreturn]] void run(Entry* entry, void* argument) { _exit(entry(argument)); }
@@ -113,7 +121,7 @@ int do_clone(Entry* entry, void* stack, int flags, void* argument, int* parent_i
   auto bits = static_cast<std::uint32_t>(flags);
   if (!serves_program() || entry == nullptr || stack == nullptr || !copies(bits))
     return g_next_clone.get()(entry, stack, flags, argument, parent_id, block, child_id);
-  pid_t child = Copying(bits, parent_id, child_id).make();
+  pid_t child = copy(std::uint64_t{bits}, parent_id, child_id);
   if (child == 0) run_on(stack, entry, argument);
   return child;
 }
@@ -125,10 +133,8 @@ namespace hinterland::forking {
 void resolve_clone() { g_next_clone.resolve(); }
 
 bool copies_memory(std::uint64_t flags) { return copies(flags); }
-pid_t fork_by_clone(std::uint64_t flags, int* parent_id, int* child_id) {
-  return Copying(flags, parent_id, child_id).make();
-}
-pid_t fork_by_clone3(const clone_args* arguments, std::size_t size) { return Copying(arguments, size).make(); }
+pid_t fork_by_clone(std::uint64_t flags, int* parent_id, int* child_id) { return copy(flags, parent_id, child_id); }
+pid_t fork_by_clone3(const clone_args* arguments, std::size_t size) { return copy(arguments, size); }
 
 }  // namespace hinterland::forking
 

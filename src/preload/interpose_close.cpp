@@ -13,6 +13,7 @@
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
 
 extern "C" {
 int __close(int descriptor);
@@ -32,24 +33,29 @@ int bad_descriptor() {
   return -1;
 }
 
+int as_libc(long result) {
+  if (result >= 0) return static_cast<int>(result);
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
 int close_range_raw(unsigned first, unsigned last, int flags) {
   return static_cast<int>(raw::call(SYS_close_range, first, last, flags));
 }
 
 int close_parts(unsigned first, unsigned last, int flags) {
   if (!serves_program() || first > last) return close_range_raw(first, last, flags);
-  return Protected().for_unprotected(first, last,
-                                     [flags](unsigned a, unsigned b) { return close_range_raw(a, b, flags); });
+  return uninterrupted([=] {
+    return Protected().for_unprotected(first, last,
+                                       [flags](unsigned a, unsigned b) { return close_range_raw(a, b, flags); });
+  });
 }
 
 // What is asked about descriptors to find out which are open.
 int status_of(int descriptor, void* status) {
   if (is_protected(descriptor)) return bad_descriptor();
   HeldForCall held(status, sizeof(struct stat));
-  long result = raw::call(SYS_fstat, descriptor, reinterpret_cast<long>(status));
-  if (result >= 0) return 0;
-  errno = static_cast<int>(-result);
-  return -1;
+  return as_libc(raw::call(SYS_fstat, descriptor, reinterpret_cast<long>(status)));
 }
 
 }  // namespace
@@ -82,24 +88,18 @@ HL_INTERPOSED FILE* fdopen(int descriptor, const char* mode) noexcept {
 
 HL_INTERPOSED int dup(int descriptor) noexcept {
   if (is_protected(descriptor)) return bad_descriptor();
-  long result = raw::call(SYS_dup, descriptor);
-  if (result >= 0) return static_cast<int>(result);
-  errno = static_cast<int>(-result);
-  return -1;
+  return as_libc(raw::call(SYS_dup, descriptor));
 }
 HL_INTERPOSED int close(int descriptor) { return is_protected(descriptor) ? bad_descriptor() : __close(descriptor); }
 HL_INTERPOSED int dup2(int from, int to) noexcept {
   return is_protected(from) || is_protected(to) ? bad_descriptor() : __dup2(from, to);
 }
 HL_INTERPOSED int dup3(int from, int to, int flags) noexcept {
-  static constinit Next<int(int, int, int)> next("dup3");
-  return is_protected(from) || is_protected(to) ? bad_descriptor() : next.get()(from, to, flags);
+  if (is_protected(from) || is_protected(to)) return bad_descriptor();
+  return as_libc(raw::call(SYS_dup3, from, to, flags));
 }
 HL_INTERPOSED int close_range(unsigned first, unsigned last, int flags) noexcept {
-  int result = close_parts(first, last, flags);
-  if (result >= 0) return result;
-  errno = -result;
-  return -1;
+  return as_libc(close_parts(first, last, flags));
 }
 HL_INTERPOSED void closefrom(int lowest) noexcept {
   static constinit Next<void(int)> next("closefrom");

@@ -33,14 +33,15 @@ int as_status(int result) {
 void* map(void* address, std::size_t length, int protection, int flags, int descriptor, off_t offset) {
   if (!serves_program()) return as_pointer(raw::mmap(number(address), length, protection, flags, descriptor, offset));
   std::uint64_t since_ns = allocation_watch::before_mapping();
-  std::intptr_t made = mappings::map(number(address), length, protection, flags, descriptor, offset);
+  std::intptr_t made =
+      uninterrupted([=] { return mappings::map(number(address), length, protection, flags, descriptor, offset); });
   if (!raw::failed(made)) allocation_watch::mapped(static_cast<std::uintptr_t>(made), length, since_ns);
   return as_pointer(made);
 }
 
 int unmap(std::uintptr_t address, std::size_t length) {
   std::uint64_t since_ns = allocation_watch::before_mapping();
-  int result = mappings::unmap(address, length);
+  int result = uninterrupted([=] { return mappings::unmap(address, length); });
   if (result == 0) allocation_watch::unmapped(address, length, since_ns);
   return result;
 }
@@ -48,7 +49,8 @@ int unmap(std::uintptr_t address, std::size_t length) {
 std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                     std::uintptr_t new_address) {
   std::uint64_t since_ns = allocation_watch::before_mapping();
-  std::intptr_t moved = mappings::remap(address, old_length, new_length, flags, new_address);
+  std::intptr_t moved =
+      uninterrupted([=] { return mappings::remap(address, old_length, new_length, flags, new_address); });
   if (raw::failed(moved)) return moved;
   if ((flags & MREMAP_DONTUNMAP) == 0) allocation_watch::unmapped(address, old_length, since_ns);
   allocation_watch::mapped(static_cast<std::uintptr_t>(moved), new_length, since_ns);
@@ -84,9 +86,10 @@ HL_INTERPOSED int posix_madvise(void* address, std::size_t length, int advice) n
 }
 HL_INTERPOSED ssize_t process_madvise(int process, const struct iovec* ranges, std::size_t count, int advice,
                                       unsigned flags) noexcept {
-  long done = serves_program() ? mappings::advise_process(process, ranges, count, advice, flags)
-                               : raw::call(SYS_process_madvise, process, reinterpret_cast<long>(ranges),
-                                           static_cast<long>(count), advice, static_cast<int>(flags));
+  long done = serves_program()
+                  ? uninterrupted([=] { return mappings::advise_process(process, ranges, count, advice, flags); })
+                  : raw::call(SYS_process_madvise, process, reinterpret_cast<long>(ranges), static_cast<long>(count),
+                              advice, static_cast<int>(flags));
   return reinterpret_cast<ssize_t>(as_pointer(done));  // -1 is the same in both
 }
 // A segment replaces what lies at a fixed address, as a foreign mapping does.
@@ -134,13 +137,13 @@ HL_INTERPOSED int mlockall(int flags) noexcept {
   bool ours = mode() == Mode::far && t_inside_runtime == 1 && (flags & (MCL_CURRENT | MCL_FUTURE)) != 0 &&
               (flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)) == 0;
   if (!ours) return as_status(static_cast<int>(raw::call(SYS_mlockall, flags)));
-  return as_status(off_far_stack(pager(), [=] { return pager().lock_all(flags); }));
+  return as_status(on_own_stack([=] { return pager().lock_all(flags); }));
 }
 HL_INTERPOSED int munlockall() noexcept {
   Uninterrupted inside;
   bool ours = mode() == Mode::far && t_inside_runtime == 1;
   if (!ours) return as_status(static_cast<int>(raw::call(SYS_munlockall)));
-  return as_status(off_far_stack(pager(), [] { return pager().unlock_all(); }));
+  return as_status(on_own_stack([] { return pager().unlock_all(); }));
 }
 HL_INTERPOSED int msync(void* address, std::size_t length, int flags) {
   if (serves_program()) return as_status(mappings::sync(number(address), length, flags));

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "base/inside.hpp"
+#include "preload/uninterrupted.hpp"
 
 namespace hinterland {
 
@@ -20,8 +20,8 @@ class Next {
     // relaxed: every thread would find the same address
     void* found = found_.load(std::memory_order_relaxed);
     if (found == nullptr) {
-      InsideRuntime inside;
-      found = dlsym(RTLD_NEXT, name_);
+      // The loader needs a kilobyte, and its lock.
+      found = uninterrupted([this] { return dlsym(RTLD_NEXT, name_); });
       found_.store(found, std::memory_order_relaxed);
     }
     return reinterpret_cast<Function*>(found);

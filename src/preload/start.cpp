@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "base/own_stack.hpp"
 #include "base/signal_handlers.hpp"
 #include "base/stats.hpp"
 #include "preload/crash.hpp"
@@ -60,6 +61,7 @@ void begin(const char* program) {
   }
   InsideRuntime inside;
   signal_handlers::promise_to_expect();
+  own_stack::reserve();
   loader_range::find();
   libc_after_fork::prepare();
   Status started = start_runtime(program);

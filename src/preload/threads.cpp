@@ -45,10 +45,7 @@ void thread_ends(void* value) {
     pthread_setspecific(g_key, reinterpret_cast<void*>(round + 1));
     return;
   }
-  {
-    InsideRuntime inside;
-    pager().thread_ended();
-  }
+  uninterrupted([] { pager().thread_ended(); });
   // libc would call exit() here, did it not count the runtime's threads
   if (g_count.fetch_sub(1) == 1) std::exit(0);
 }
@@ -99,9 +96,10 @@ void hold_thread_block() {
 
 void thread_starts() {
   if (g_have_key) pthread_setspecific(g_key, reinterpret_cast<void*>(std::uintptr_t{1}));
-  uninterrupted([] { hold_thread_block(); });
-  InsideRuntime inside;
-  pager().thread_started(cpu_word());
+  uninterrupted([] {
+    hold_thread_block();
+    pager().thread_started(cpu_word());
+  });
 }
 
 struct Start {
@@ -109,10 +107,18 @@ struct Start {
   void* argument;
 };
 
+// The stack of either thread may be small.
+void* allocate_local(std::size_t bytes) {
+  return uninterrupted([=] { return local_heap::allocate(bytes); });
+}
+void release_local(void* block) {
+  uninterrupted([=] { local_heap::release(block); });
+}
+
 void* run(void* pointer) {
   auto* block = static_cast<Start*>(pointer);
   Start start = *block;
-  local_heap::release(block);
+  release_local(block);
   thread_starts();
   return start.routine(start.argument);
 }
@@ -125,7 +131,7 @@ struct C11Start {
 void* run_c11(void* pointer) {
   auto* block = static_cast<C11Start*>(pointer);
   C11Start start = *block;
-  local_heap::release(block);
+  release_local(block);
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(start.routine(start.argument)));
 }
 
@@ -134,14 +140,14 @@ constinit Next<Create> g_next_create("pthread_create");
 
 int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
   if (!serves_program()) return g_next_create.get()(thread, attributes, routine, argument);
-  auto* start = static_cast<Start*>(local_heap::allocate(sizeof(Start)));
+  auto* start = static_cast<Start*>(allocate_local(sizeof(Start)));
   if (start == nullptr) return EAGAIN;
   *start = {routine, argument};
   g_count.fetch_add(1);
   int error = g_next_create.get()(thread, attributes, run, start);
   if (error != 0) {
     g_count.fetch_sub(1);
-    local_heap::release(start);
+    release_local(start);
   }
   return error;
 }
@@ -169,11 +175,11 @@ HL_INTERPOSED int thrd_create(thrd_t* thread, thrd_start_t routine, void* argume
   using namespace hinterland;
   static constinit Next<int(thrd_t*, thrd_start_t, void*)> next("thrd_create");
   if (!serves_program()) return next.get()(thread, routine, argument);
-  auto* start = static_cast<threads::C11Start*>(local_heap::allocate(sizeof(threads::C11Start)));
+  auto* start = static_cast<threads::C11Start*>(threads::allocate_local(sizeof(threads::C11Start)));
   if (start == nullptr) return thrd_nomem;
   *start = {routine, argument};
   int error = threads::create(thread, nullptr, threads::run_c11, start);
   if (error == 0) return thrd_success;
-  local_heap::release(start);
+  threads::release_local(start);
   return error == ENOMEM ? thrd_nomem : thrd_error;
 }

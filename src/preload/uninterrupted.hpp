@@ -4,14 +4,13 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/syscall.h>
 
 #include <cstdint>
 
 #include "base/inside.hpp"
+#include "base/own_stack.hpp"
+#include "base/signal_mask.hpp"
 #include "paging/bus_signal.hpp"
-#include "paging/far_stack.hpp"
-#include "preload/raw.hpp"
 #include "preload/state.hpp"
 
 namespace hinterland {
@@ -26,19 +25,18 @@ class SignalsBlocked {
                                  Set{1} << (SIGFPE - 1) | Set{1} << (SIGTRAP - 1) | Set{1} << (SIGSYS - 1);
   static constexpr Set kAllButFaults = kAll & ~kFaults;
 
-  // In signal mode SIGBUS is our own, and blocked it would end the process.
-  static Set all() { return bus_signal::installed() ? kAll & ~(Set{1} << (SIGBUS - 1)) : kAll; }
+  static constexpr Set kAllButBus = kAll & ~(Set{1} << (SIGBUS - 1));
 
-  explicit SignalsBlocked(Set blocked) { change(SIG_BLOCK, &blocked, &before_); }
-  ~SignalsBlocked() { change(SIG_SETMASK, &before_, nullptr); }
+  // In signal mode SIGBUS is our own, and blocked it would end the process.
+  static const Set& all() { return bus_signal::installed() ? kAllButBus : kAll; }
+
+  explicit SignalsBlocked(const Set& stored) : before_(signal_mask::block(stored)) {}  // one of the above
+  ~SignalsBlocked() { signal_mask::set(before_); }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
-  static void change(int how, const Set* set, Set* before) {
-    raw::call(SYS_rt_sigprocmask, how, reinterpret_cast<long>(set), reinterpret_cast<long>(before), sizeof(Set));
-  }
-  Set before_ = 0;
+  Set before_;
 };
 
 // InsideRuntime around what takes locks of this room.
@@ -51,12 +49,13 @@ class Uninterrupted {
   InsideRuntime inside_;
 };
 
-// The same around calls of the pager, whose locks are the fault handler's, too, in calls that a program may make
-// anywhere: mmap and its kin. `body` captures by value (far_stack.hpp).
+// The same around what a program may ask for anywhere, on whatever stack: mmap and its kin. `body` captures by value
+// (own_stack.hpp). Who is on a stack of ours already came this way.
 template <typename Body>
-auto uninterrupted(Body body) {
+auto uninterrupted(const Body& body) {
+  if (t_inside_runtime > 0 && own_stack::is_on()) return on_own_stack(body);
   Uninterrupted inside;
-  return off_far_stack(pager(), body);
+  return on_own_stack(body);
 }
 
 }  // namespace hinterland
