@@ -18,6 +18,7 @@
 #include "preload/loader_range.hpp"
 #include "preload/local_heap.hpp"
 #include "preload/next.hpp"
+#include "preload/stack_room.hpp"
 #include "preload/state.hpp"
 
 extern "C" {
@@ -31,6 +32,7 @@ void __libc_free(void*);
 namespace {
 
 using namespace hinterland;
+using stack_room::with_room;
 
 constexpr std::size_t kSizeMax = PTRDIFF_MAX;  // glibc's limit, too
 
@@ -49,24 +51,33 @@ void* out_of_memory() {
   return nullptr;
 }
 
+// Local memory, for the program (libc's own blocks in signal mode, the loader's), or for the runtime, which is on a
+// stack with room.
+template <typename Body>
+auto locally(Body&& body) {
+  return t_inside_runtime != 0 ? body() : with_room(body);
+}
+
 void* or_out_of_memory(void* block) { return block != nullptr ? block : out_of_memory(); }
 
 void* allocate(std::size_t size, const void* caller) {
   switch (source_for(caller)) {
     case Source::far:
-      return allocation_watch::allocate(size, [&] { return far_heap::allocate(size); });
+      return allocation_watch::allocate(size, [&] { return with_room([&] { return far_heap::allocate(size); }); });
     case Source::native:
       return __libc_malloc(size);
     case Source::local:
       break;
   }
-  return or_out_of_memory(size > kSizeMax ? nullptr : local_heap::allocate(size));
+  if (size > kSizeMax) return out_of_memory();
+  return or_out_of_memory(locally([&] { return local_heap::allocate(size); }));
 }
 
 void* allocate_far_zeroed(std::size_t count, std::size_t size) {
   std::size_t bytes = 0;  // of what overflows nothing comes
   if (__builtin_mul_overflow(count, size, &bytes)) bytes = 0;
-  return allocation_watch::allocate(bytes, [&] { return far_heap::allocate_zeroed(count, size); });
+  return allocation_watch::allocate(
+      bytes, [&] { return with_room([&] { return far_heap::allocate_zeroed(count, size); }); });
 }
 
 void* allocate_zeroed(std::size_t count, std::size_t size, const void* caller) {
@@ -80,27 +91,28 @@ void* allocate_zeroed(std::size_t count, std::size_t size, const void* caller) {
   }
   std::size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > kSizeMax) return out_of_memory();
-  return or_out_of_memory(local_heap::allocate(bytes, 0, true));
+  return or_out_of_memory(locally([&] { return local_heap::allocate(bytes, 0, true); }));
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t size, const void* caller) {
   if (size > kSizeMax || alignment > kSizeMax) return out_of_memory();
   switch (source_for(caller)) {
     case Source::far:
-      return allocation_watch::allocate(size, [&] { return far_heap::allocate_aligned(alignment, size); });
+      return allocation_watch::allocate(
+          size, [&] { return with_room([&] { return far_heap::allocate_aligned(alignment, size); }); });
     case Source::native:
       return __libc_memalign(alignment, size);
     case Source::local:
       break;
   }
-  return or_out_of_memory(local_heap::allocate(size, alignment));
+  return or_out_of_memory(locally([&] { return local_heap::allocate(size, alignment); }));
 }
 
 std::size_t usable_size_of(void* pointer) {
   static constinit Next<std::size_t(void*)> next("malloc_usable_size");
   if (pointer == nullptr) return 0;
-  if (local_heap::owns(pointer)) return local_heap::usable_size(pointer);
-  if (is_far(pointer)) return far_heap::usable_size(pointer);
+  if (local_heap::owns(pointer)) return locally([&] { return local_heap::usable_size(pointer); });
+  if (is_far(pointer)) return with_room([&] { return far_heap::usable_size(pointer); });
   return next.get()(pointer);
 }
 
@@ -117,19 +129,20 @@ void release(void* pointer) {
   if (pointer == nullptr) return;
   if (is_far(pointer)) [[likely]] {
     allocation_watch::release(pointer);
-    return far_heap::release(pointer);
+    return with_room([&] { far_heap::release(pointer); });
   }
-  if (local_heap::owns(pointer)) return local_heap::release(pointer);
+  if (local_heap::owns(pointer)) return locally([&] { local_heap::release(pointer); });
   release_foreign(pointer);
 }
 
 void* resize_local(void* pointer, std::size_t size, const void* caller) {
   if (size > kSizeMax) return out_of_memory();
-  if (source_for(caller) == Source::local) return or_out_of_memory(local_heap::resize(pointer, size));
+  if (source_for(caller) == Source::local)
+    return or_out_of_memory(locally([&] { return local_heap::resize(pointer, size); }));
   void* block = allocate(size, caller);
   if (block == nullptr) return nullptr;
-  std::memcpy(block, pointer, std::min(size, local_heap::usable_size(pointer)));
-  local_heap::release(pointer);
+  std::memcpy(block, pointer, std::min(size, usable_size_of(pointer)));
+  locally([&] { local_heap::release(pointer); });
   return block;
 }
 
@@ -140,7 +153,8 @@ void* resize(void* pointer, std::size_t size, const void* caller) {
     return nullptr;
   }
   if (is_far(pointer)) [[likely]]
-    return allocation_watch::resize(pointer, size, [&] { return far_heap::resize(pointer, size); });
+    return allocation_watch::resize(pointer, size,
+                                    [&] { return with_room([&] { return far_heap::resize(pointer, size); }); });
   if (local_heap::owns(pointer)) return resize_local(pointer, size, caller);
   // A foreign block stays with who made it.
   return mode() == Mode::far ? g_next_realloc.get()(pointer, size) : __libc_realloc(pointer, size);

@@ -17,6 +17,7 @@
 #include "preload/local_heap.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
+#include "preload/stack_room.hpp"
 #include "preload/state.hpp"
 #include "preload/uninterrupted.hpp"
 
@@ -98,6 +99,7 @@ void thread_starts() {
   if (g_have_key) pthread_setspecific(g_key, reinterpret_cast<void*>(std::uintptr_t{1}));
   uninterrupted([] {
     hold_thread_block();
+    stack_room::begin();
     pager().thread_started(cpu_word());
   });
 }

@@ -1,3 +1,4 @@
+// The calls themselves, what has to be there before each, and what is looked at after it.
 #include "calls.h"
 
 #include <fcntl.h>
