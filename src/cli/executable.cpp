@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace hinterland::cli {
 namespace {
@@ -79,6 +81,43 @@ std::string privilege(const File& file) {
   return "";
 }
 
+struct Sanitizer {
+  const char* flag;
+  const char* name;
+  std::string_view symbol, library;  // either is in the program: its run time is linked statically, or loaded
+};
+// Those with a heap or shadow memory of their own. (UBSan has neither.)
+constexpr Sanitizer kSanitizers[] = {
+    {"address", "AddressSanitizer", "__asan_init", "libasan.so"},
+    {"hwaddress", "HWAddressSanitizer", "__hwasan_init", "libhwasan.so"},
+    {"thread", "ThreadSanitizer", "__tsan_init", "libtsan.so"},
+    {"memory", "MemorySanitizer", "__msan_init", "libmsan.so"},
+    {"leak", "LeakSanitizer", "__lsan_init", "liblsan.so"},
+};
+
+// The strings that the loader reads: names of libraries and symbols, also in a stripped program.
+std::string loader_strings(const File& file, const Elf64_Phdr& dynamic, std::span<const Elf64_Phdr> loaded) {
+  constexpr std::size_t kStringsMax = 64u << 20;
+  std::uint64_t address = 0, bytes = 0;
+  for (std::size_t i = 0; i < std::min(dynamic.p_filesz / sizeof(Elf64_Dyn), kTableMax); ++i) {
+    auto entry = file.read<Elf64_Dyn>(dynamic.p_offset + i * sizeof(Elf64_Dyn));
+    if (!entry || entry->d_tag == DT_NULL) break;
+    if (entry->d_tag == DT_STRTAB) address = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_STRSZ) bytes = entry->d_un.d_val;
+  }
+  for (const Elf64_Phdr& segment : loaded)
+    if (segment.p_vaddr <= address && address - segment.p_vaddr < segment.p_filesz)
+      return file.bytes(segment.p_offset + (address - segment.p_vaddr), std::min<std::uint64_t>(bytes, kStringsMax));
+  return {};
+}
+
+const Sanitizer* sanitizer_in(std::string_view strings) {
+  for (const Sanitizer& known : kSanitizers)
+    if (strings.find(known.symbol) != std::string_view::npos || strings.find(known.library) != std::string_view::npos)
+      return &known;
+  return nullptr;
+}
+
 std::unexpected<Error> cut_short(const std::string& path, const char* what) {
   Error error = Error::make(ENOEXEC, "%s: its %s cut short", path.c_str(), what);
   return std::unexpected(error.remedy("the file is damaged: build or install it again"));
@@ -88,20 +127,26 @@ struct Segments {
   std::string interpreter;
   bool go = false;
   bool dynamic = false;
+  const Sanitizer* sanitizer = nullptr;
 };
 
 Result<Segments> read_segments(const File& file, const Elf64_Ehdr& header, const std::string& path) {
   Segments segments;
+  Elf64_Phdr dynamic{};
+  std::vector<Elf64_Phdr> loaded;
   for (std::size_t i = 0; i < header.e_phnum && i < kTableMax; ++i) {
     auto segment = file.read<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr));
     if (!segment || header.e_phentsize != sizeof(Elf64_Phdr)) return cut_short(path, "program headers are");
     if (segment->p_type == PT_DYNAMIC) segments.dynamic = true;
+    if (segment->p_type == PT_DYNAMIC) dynamic = *segment;
+    if (segment->p_type == PT_LOAD) loaded.push_back(*segment);
     if (segment->p_type == PT_NOTE && has_go_note(file, *segment)) segments.go = true;
     if (segment->p_type == PT_INTERP) {
       std::string name = file.bytes(segment->p_offset, std::min<std::size_t>(segment->p_filesz, 4096));
       segments.interpreter = name.substr(0, name.find('\0'));
     }
   }
+  segments.sanitizer = sanitizer_in(loader_strings(file, dynamic, loaded));
   return segments;
 }
 
@@ -123,6 +168,8 @@ Result<Executable> examine_elf(const File& file, const std::string& path) {
     return Executable{is_loader ? Kind::dynamic_program : Kind::static_program, "", ""};
   }
   if (loader.find("ld-linux") == std::string::npos) return Executable{Kind::other_abi, "loader " + loader, ""};
+  if (segments->sanitizer != nullptr)
+    return Executable{Kind::sanitized, segments->sanitizer->name, segments->sanitizer->flag};
   return Executable{Kind::dynamic_program, "", ""};
 }
 
@@ -155,6 +202,12 @@ std::unexpected<Error> refused(const std::string& path, const Executable& progra
       error = Error::make(0, "%s is for another platform (%s): only x86-64 programs for glibc can be helped", name,
                           program.detail.c_str());
       error.remedy("use such a build, or give --best-effort to start it without far memory");
+      break;
+    case Kind::sanitized:
+      error = Error::make(0, "%s is built with %s, which has a heap of its own and watches memory by its address",
+                          name, program.detail.c_str());
+      error.remedy("build it without -fsanitize=%s, or give --best-effort to start it without far memory",
+                   program.interpreter.c_str());
       break;
     default:
       error = Error::make(ENOEXEC, "%s", name);

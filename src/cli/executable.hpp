@@ -14,6 +14,7 @@ enum class Kind {
   go_program,       // its runtime takes memory by system calls of its own
   privileged,       // set-user-id, set-group-id or file capabilities: the loader ignores LD_PRELOAD
   other_abi,        // 32 bits, another processor, or another C library than glibc
+  sanitized,        // with a sanitizer that has a heap of its own
   script,           // starts with #!
   not_a_program,    // neither ELF nor script
 };
@@ -21,7 +22,7 @@ enum class Kind {
 struct Executable {
   Kind kind = Kind::not_a_program;
   std::string detail;       // for messages: "interpreter /lib/ld-musl-x86_64.so.1", "set-user-id root"
-  std::string interpreter;  // of a script: the program that runs it
+  std::string interpreter;  // of a script: the program that runs it; with a sanitizer: the word behind -fsanitize=
 };
 
 // Reads at most the headers. An error when the file cannot be read or its headers are cut short.

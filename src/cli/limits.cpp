@@ -55,6 +55,16 @@ Finding address_space() {
           "the window for far memory must fit into it: choose --window below that", "ulimit -v unlimited"};
 }
 
+// It counts private memory that can be written: the program's, which the kernel would refuse it, too, and our tables.
+Finding data() {
+  rlim_t limit = soft_limit(RLIMIT_DATA);
+  Finding finding{"data segment", State::good, limit_text(limit, true), "", ""};
+  if (limit == RLIM_INFINITY) return finding;
+  std::uint64_t smallest = option(OptionId::window).minimum;
+  return {finding.name, limit < 2 * smallest ? State::blocking : State::warning, finding.value,
+          "the tables of the window have to fit into it, beside the program's memory", "ulimit -d unlimited"};
+}
+
 Finding locked_memory() {
   rlim_t limit = soft_limit(RLIMIT_MEMLOCK);
   // We lock nothing and register no buffers.
@@ -131,8 +141,8 @@ Finding shared_memory() {
 }  // namespace
 
 std::vector<Finding> examine_limits() {
-  return {descriptors(), address_space(), locked_memory(), handler_priority(), map_count(),
-          overcommit(),  huge_pages(),    cgroup(),        memory(),           shared_memory()};
+  return {descriptors(), address_space(), data(),   locked_memory(), handler_priority(), map_count(),
+          overcommit(),  huge_pages(),    cgroup(), memory(),        shared_memory()};
 }
 
 }  // namespace hinterland::cli

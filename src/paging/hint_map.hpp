@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/space_limit.hpp"
 #include "paging/page_word.hpp"
 #include "paging/reservation.hpp"
 
@@ -26,7 +27,7 @@ class HintMap {
     bytes_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages));
     if (bytes_ == nullptr)
       return std::unexpected(Error::make(ENOMEM, "no address space for the map that hints look at")
-                                 .remedy("use a smaller --window, or raise ulimit -v"));
+                                 .remedy("use a smaller --window, or raise %s", limit_on_space()));
     return {};
   }
   const std::atomic<std::uint8_t>* bytes() const { return bytes_; }

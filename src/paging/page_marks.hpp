@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/space_limit.hpp"
 #include "base/units.hpp"
 #include "paging/reservation.hpp"
 
@@ -28,7 +29,7 @@ class PageMarks {
     chunks_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages / kChunkPages + 1));
     if (marks_ == nullptr || chunks_ == nullptr)
       return std::unexpected(Error::make(ENOMEM, "no address space for the page marks")
-                                 .remedy("use a smaller --window, or raise ulimit -v"));
+                                 .remedy("use a smaller --window, or raise %s", limit_on_space()));
     return {};
   }
 

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
+#include "base/space_limit.hpp"
 #include "paging/page_word.hpp"
 #include "paging/reservation.hpp"
 
@@ -37,7 +38,7 @@ class PageTable {
     if (cells_ == nullptr || directory_ == nullptr || group_at_ == nullptr || chunks_ == nullptr ||
         raw_mprotect(cells_, kPageSize, PROT_READ) != 0)
       return std::unexpected(Error::make(ENOMEM, "no address space for the page table")
-                                 .remedy("use a smaller --window, or raise ulimit -v"));
+                                 .remedy("use a smaller --window, or raise %s", limit_on_space()));
     return {};
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/space_limit.hpp"
 #include "paging/reservation.hpp"
 
 namespace hinterland {
@@ -33,7 +34,7 @@ Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, H
   own.open = true;
   if (own.state == nullptr || pool_of_group_ == nullptr)
     return std::unexpected(Error::make(ENOMEM, "policy %s cannot start", policy->name)
-                               .remedy("use a smaller --window, or raise ulimit -v"));
+                               .remedy("use a smaller --window, or raise %s", limit_on_space()));
   return {};
 }
 

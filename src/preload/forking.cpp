@@ -3,6 +3,7 @@
 // first, because everything else may lie in it.
 #include "preload/forking.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,7 @@
 #include "preload/left_local.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/next.hpp"
+#include "preload/raw.hpp"
 #include "preload/state.hpp"
 #include "preload/threads.hpp"
 #include "preload/uninterrupted.hpp"
@@ -57,7 +59,30 @@ void after_in_parent(bool forked) {
   unlock_all();
 }
 
+// A child needs a fault descriptor of its own, which the program's limit (RLIMIT_NOFILE) may leave no number for.
+// Nobody else runs in the child meanwhile. Beyond the hard limit there is none: then the child ends with a message.
+class DescriptorsAllowed {
+ public:
+  DescriptorsAllowed() {
+    if (raw::failed(raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, reinterpret_cast<long>(&given_)))) return;
+    struct rlimit raised = {given_.rlim_max, given_.rlim_max};
+    is_raised_ = given_.rlim_cur < kEnough && given_.rlim_max > given_.rlim_cur && set(raised);
+  }
+  ~DescriptorsAllowed() {
+    if (is_raised_) set(given_);
+  }
+
+ private:
+  static constexpr rlim_t kEnough = 1024;  // ours have numbers from 900
+  static bool set(const struct rlimit& limit) {
+    return !raw::failed(raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, reinterpret_cast<long>(&limit)));
+  }
+  struct rlimit given_{};
+  bool is_raised_ = false;
+};
+
 void after_in_child() {
+  DescriptorsAllowed allowed;
   libc_after_fork::count_one_thread();  // before the pager starts its threads anew
   jemalloc_fork_handlers().child();
   heap_gate::open_in_child();

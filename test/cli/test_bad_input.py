@@ -213,6 +213,16 @@ class Programs(CommandTest):
         os.chmod(program, 0o4755)
         self.assert_refused(1, "set-user-id", "--best-effort", arguments=["run", "--", program])
 
+    def test_program_with_a_sanitizer_is_refused_unless_best_effort(self):
+        for flag, name in [("address", "AddressSanitizer"), ("thread", "ThreadSanitizer"), ("leak", "LeakSanitizer")]:
+            with self.subTest(sanitizer=flag):
+                program = self.compile(flag, "-fsanitize=" + flag)
+                self.assert_refused(1, name, "-fsanitize=" + flag, "--best-effort", arguments=["run", "--", program])
+                subprocess.run(["strip", program], check=True)
+                self.assert_refused(1, name, arguments=["run", "--", program])
+                done = self.call("run", "--best-effort", "--", program)
+                self.assertEqual(done.stdout, "native\n", done.stderr)
+
     def test_go_program_is_refused(self):
         program = self.compile("go", "-Wl,--build-id=none", "-x", "c", self.write(
             "go.c", '__attribute__((section(".go.buildinfo"), used)) static const char go[16] = "x";\n'))

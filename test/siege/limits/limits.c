@@ -183,10 +183,28 @@ static int says(int resource) {
   return 0;
 }
 
+static int descriptors(rlim_t count) {
+  struct rlimit limit;
+  check(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+  limit.rlim_cur = count;
+  unsigned char* memory = far_memory();
+  check(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+  unsigned char* more = far_memory();
+  check(is_right(memory, kBytes) && is_right(more, kBytes), "what was written");
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) _exit(is_right(memory, kBytes) && is_right(far_memory(), kBytes) ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  printf("%s\n", status == 0 ? "right" : "wrong in the child");
+  return status != 0;
+}
+
 int main(int count, char** words) {
   if (count < 3) return 2;
   if (strcmp(words[1], "ends") == 0) return ends(words[2]);
   if (strcmp(words[1], "filter") == 0) return filter(words[2]);
+  if (strcmp(words[1], "descriptors") == 0) return descriptors((rlim_t)atoi(words[2]));
   int resource = strcmp(words[2], "as") == 0 ? RLIMIT_AS : RLIMIT_DATA;
   if (strcmp(words[1], "bounded") == 0) return bounded(resource);
   if (strcmp(words[1], "says") == 0) return says(resource);

@@ -41,5 +41,23 @@ class Files(Limited):
         self.assertEqual((done.returncode, done.stdout), (0, "unlimited right\n"), done.stderr)
 
 
+class Memory(Limited):
+    def test_the_message_names_the_limit_that_it_is(self):
+        for flag in ("v", "d"):
+            run = f"ulimit -{flag} 100000; exec {HINTERLAND} run --local 8M -- {PROGRAM} says as"
+            done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=20)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"ulimit -{flag}", done.stderr)
+
+    def test_descriptors(self):
+        """With 3 no loader can open a library; a program may set that for itself, and has its far memory all the same."""
+        done = self.call("run", "--local", "8M", "--", "/bin/sh", "-c", f"ulimit -n 4; exec {PROGRAM} says as", timeout=20)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("ulimit -n", done.stderr)
+        for far in ("mem:", "zmem:", f"file:{self.path('far')}?size=256M"):
+            with self.subTest(far=far):
+                self.assertEqual(self.far(PROGRAM, "descriptors", "3", options=("--far", far)).stdout, "right\n")
+
+
 if __name__ == "__main__":
     unittest.main()
