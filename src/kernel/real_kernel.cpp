@@ -423,7 +423,7 @@ int RealKernel::make_exclusive(std::uintptr_t address) {
 }
 
 std::int64_t RealKernel::read_memory(void* target, std::uintptr_t source, std::size_t length) {
-  int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  int memory = ::open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
   if (memory < 0) return -errno;
   ssize_t got = pread(memory, target, length, static_cast<off_t>(source));
   std::int64_t result = got < 0 ? -errno : got;
@@ -432,7 +432,7 @@ std::int64_t RealKernel::read_memory(void* target, std::uintptr_t source, std::s
 }
 
 std::uint64_t RealKernel::resident_anonymous_bytes() {
-  int statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  int statm = ::open("/proc/thread-self/statm", O_RDONLY | O_CLOEXEC);
   if (statm < 0) return 0;
   char text[128];
   ssize_t got = read(statm, text, sizeof text - 1);

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "kernel/scheduling.hpp"
 #include "paging/pager_impl.hpp"
+#include "paging/program_end.hpp"
 
 namespace hinterland {
 namespace {
@@ -59,7 +60,8 @@ std::uint64_t Pager::Impl::look_after() {
   std::uint64_t sleep_ns = core.managed.load() ? keep_room_for_other_memory() : watch_pressure();
   if (core.devices.is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
   refresh_gauges();
-  return sleep_ns;
+  program_end::end_if_over();
+  return program_end::is_expected() ? std::min(sleep_ns, 20 * kMillisecond) : sleep_ns;
 }
 
 // Spare handlers, and a second thread that reclaims: most programs need neither.

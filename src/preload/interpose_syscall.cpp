@@ -2,6 +2,7 @@
 // Which calls those are says one table (system_calls.inc).
 #include <linux/sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,12 +14,14 @@
 #include <optional>
 
 #include "base/signal_handlers.hpp"
+#include "paging/program_end.hpp"
 #include "preload/copying.hpp"
 #include "preload/descriptors.hpp"
 #include "preload/forking.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
+#include "preload/seccomp.hpp"
 #include "preload/state.hpp"
 #include "preload/system_calls.hpp"
 #include "preload/threads.hpp"
@@ -37,10 +40,13 @@ using namespace hinterland;
 using system_calls::Kind;
 using system_calls::Notice;
 
-// With the program's only thread its process ends: the runtime's threads would go on, and keep it. Threads that were
-// made by clone are not counted, but none of them is the first.
+// With the program's last thread its process ends: the runtime's threads would go on, and keep it. Threads that were
+// made by clone are not counted without /proc, but none of them is the first.
 bool ends_process() {
-  return serves_program() && threads::is_last() && raw::call(SYS_gettid) == raw::call(SYS_getpid);
+  if (!serves_program() || seccomp::is_strict()) return false;
+  int living = program_end::living_threads();
+  if (living >= 0) return living == 1;
+  return threads::is_last() && raw::call(SYS_gettid) == raw::call(SYS_getpid);
 }
 
 long as_libc(long result) {
@@ -142,6 +148,8 @@ extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long 
   const auto* arguments = static_cast<const clone_args*>(at(a));
   if (number == SYS_clone3 && forking::copies_memory(arguments->flags))
     return forking::fork_by_clone3(arguments, bytes(b));
+  if (number == SYS_prctl) return prctl(static_cast<int>(a), b, c, d, e);
+  if (number == SYS_seccomp) return seccomp::call(a, b, c);
   if (system_calls::is_of(Kind::memory, number)) return memory_call(number, a, b, c, d, e, f);
   if (system_calls::is_of(Kind::table, number)) return table_call(number, a, b, c, d, e, f);
   if (number == SYS_mseal && pager().overlaps(static_cast<std::uintptr_t>(a), bytes(b))) return as_libc(-EPERM);
@@ -210,7 +218,8 @@ __attribute__((naked)) void hinterland_syscall() {
 
 static_assert(static_cast<int>(Notice::passes) == 0 && static_cast<int>(Notice::always) == 2 &&
               static_cast<int>(Notice::clone) == 3 && static_cast<int>(Notice::clone3) == 4);
-static_assert(kNotices[SYS_exit] == Notice::always && kNotices[SYS_rt_sigaction] == Notice::always &&
+static_assert(kNotices[SYS_exit] == Notice::always && kNotices[SYS_seccomp] == Notice::always &&
+              kNotices[SYS_prctl] == Notice::always && kNotices[SYS_rt_sigaction] == Notice::always &&
               kNotices[SYS_vfork] == Notice::passes && system_calls::kNumbers == 512);
 static_assert(CLONE_VM == 0x100 && offsetof(clone_args, flags) == 0 && offsetof(clone_args, stack) == 40);
 static_assert(CLONE_ARGS_SIZE_VER0 == 64 && CLONE_ARGS_SIZE_VER2 == 88);

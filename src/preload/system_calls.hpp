@@ -40,6 +40,7 @@ constexpr Notice notice_of(Kind kind) {
     case Kind::ending:
     case Kind::actions:
     case Kind::child:
+    case Kind::confining:
       return Notice::always;
     case Kind::shares:
       return Notice::passes;  // its caller's frame is used by two

@@ -19,6 +19,9 @@ class Limited(CommandTest):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done
 
+    def native(self, *words):
+        return subprocess.run(words, capture_output=True, text=True, timeout=20)
+
 
 class Files(Limited):
     def test_children_with_a_small_limit_on_files_live(self):
@@ -39,6 +42,28 @@ class Files(Limited):
         done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=20,
                               cwd=self.directory)
         self.assertEqual((done.returncode, done.stdout), (0, "unlimited right\n"), done.stderr)
+
+
+class Ends(Limited):
+    def test_as_natively(self):
+        for how in ("call", "instruction", "thread", "main-first", "main-waits", "strict"):
+            with self.subTest(how=how):
+                native = self.native(PROGRAM, "ends", how)
+                done = self.far(PROGRAM, "ends", how, status=native.returncode)
+                self.assertEqual(done.stdout, native.stdout)
+
+
+class Filters(Limited):
+    def test_of_a_program_with_one_thread_it_is_for_that(self):
+        self.assertEqual(self.far(PROGRAM, "filter", "alone").stdout, "filtered\nright\n")
+
+    def test_of_all_threads_it_is_the_end_or_does_not_matter_and_never_a_hang(self):
+        done = self.call("run", "--local", "8M", "--takeover", "start", "--", PROGRAM, "filter", "threads", timeout=20)
+        if done.returncode == 0:
+            self.assertEqual(done.stdout, "filtered\nright\n")
+        else:
+            self.assertEqual((done.returncode, done.stdout), (1, ""))  # as soon as the filter is there
+            self.assertIn("seccomp filter for all threads", done.stderr)
 
 
 class Memory(Limited):
