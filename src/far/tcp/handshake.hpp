@@ -154,7 +154,8 @@ class ServerHandshake {
   ServerHello hello_{};
   ClientProof proof_{};
   std::size_t input_have_ = 0;
-  std::array<std::byte, 96> output_{};
+  // All it ever says: a peer that reads nothing and sends a proof all the same must not make it overflow.
+  std::array<std::byte, sizeof(ServerHello) + 2 * sizeof(ServerProof)> output_{};
   std::size_t output_size_ = 0, output_sent_ = 0;
   const char* failure_ = "";
 };
