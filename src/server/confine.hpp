@@ -6,9 +6,10 @@
 
 namespace hinterland {
 
-// For good, for this thread and those it starts from here on: no new privileges, no core file, no look from other
-// processes of the same user; and of the system calls only those that serving takes: sockets it has, memory that is
-// never executable, threads, time. No files, no programs, no new sockets. Other calls fail with EPERM.
+// For good, for this thread and those it starts from here on: no capabilities, root's neither; no new privileges, no
+// core file, no look from other processes of the same user; and of the system calls only those that serving takes:
+// sockets it has, memory that is never executable, threads, time. No files, no programs, no new sockets. Other calls
+// fail with EPERM.
 //
 // An error when the kernel does not know filters (code ENOSYS, EINVAL): the server works without, the rest is done.
 Status confine();

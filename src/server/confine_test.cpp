@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -76,6 +78,37 @@ TEST_F(Confine, ThreadsAndMemoryGoOn) {
               return found;
             }),
             7);
+}
+
+// Only root has any to lose; for others this holds anyway.
+TEST_F(Confine, NoCapabilities) {
+  int confined_pipe[2], over_pipe[2];
+  ASSERT_TRUE(::pipe(confined_pipe) == 0 && ::pipe(over_pipe) == 0);
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::close(over_pipe[1]);
+    static_cast<void>(confine());
+    char byte = 0;
+    static_cast<void>(!::write(confined_pipe[1], &byte, 1));
+    static_cast<void>(!::read(over_pipe[0], &byte, 1));
+    ::_exit(0);
+  }
+  char byte;
+  ASSERT_EQ(::read(confined_pipe[0], &byte, 1), 1);
+  std::ifstream status("/proc/" + std::to_string(child) + "/status");
+  int found = 0;
+  for (std::string name, value; status >> name;) {
+    if (name != "CapInh:" && name != "CapPrm:" && name != "CapEff:" && name != "CapAmb:" && name != "CapBnd:")
+      continue;
+    status >> value;
+    if (name == "CapBnd:" && ::geteuid() != 0) continue;  // to lower it takes a capability
+    EXPECT_EQ(value, "0000000000000000") << name;
+    ++found;
+  }
+  EXPECT_GE(found, 4);
+  ::close(over_pipe[1]);
+  ::waitpid(child, nullptr, 0);
+  for (int fd : {confined_pipe[0], confined_pipe[1], over_pipe[0]}) ::close(fd);
 }
 
 TEST_F(Confine, NoPrivilegesAndNoCore) {

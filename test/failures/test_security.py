@@ -23,6 +23,7 @@ class Confined(FailureTest):
         server = Server(self)
         status = status_of(server.pid)
         self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
+        self.assertEqual((status["CapEff"], status["CapPrm"]), ("0" * 16, "0" * 16))
         for thread in os.listdir(f"/proc/{server.pid}/task"):
             self.assertEqual(status_of(f"{server.pid}/task/{thread}")["Seccomp"], "2", "a thread outside")
         puppet = Puppet(self, far=server.url)
@@ -101,6 +102,11 @@ class Secrets(FailureTest):
         for page in self.pages_of_figures():
             with open(page, "rb") as file:
                 seen[page] = file.read()
+        core = self.path("core")
+        written = self.call("core", "--output", core, str(children[0]))
+        self.assertEqual(written.returncode, 0, written.stderr)
+        with open(core, "rb") as file:
+            seen["core"] = file.read()
         self.assertEqual(puppet.finish(), 0)
         seen["run -vv"] = puppet.errors().encode()
         self.assertIn(b"ended with status 0", seen["run -vv"])
