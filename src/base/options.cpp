@@ -44,7 +44,7 @@ constexpr Option kTable[] = {
     {"take", 0, choice, "HOW", "auto", "", 0, 0, "auto|move|protect", kForRun, variable_and_file, true,
      "How a changed page is taken from the program: moved away, or write-protected and copied.", "--take protect"},
     {"key-file", 0, path, "FILE", "", "no key", 0, 0, "", kForRun | kForServe, variable_and_file, true,
-     "File with the key shared by server and programs: at least 16 bytes, readable by its owner only.",
+     "File with the key shared by server and programs: at least 32 bytes, readable by its owner only.",
      "--key-file ~/.hinterland.key"},
     {"timeout", 0, duration, "TIME", "5s", "", 10 * kMs, 3600 * kS, "", kForRun, variable_and_file, true,
      "A far device that is silent for longer is given up.", "--timeout 2s"},
@@ -115,6 +115,9 @@ constexpr Option kTable[] = {
     {"handshake-rate", 0, integer, "COUNT", "4096", "", 1, 1000000, "", kForServe, variable_and_file, false,
      "Connections of one address a second that do not prove the key. More are closed at once.",
      "--handshake-rate 100"},
+    {"make-key", 0, path, "FILE", "", "", 0, 0, "", kForServe, nowhere, false,
+     "Write a new random key to FILE, readable by its owner only, and end. A file that exists is not overwritten.",
+     "--make-key far.key"},
     {"insecure", 0, flag, "", "", "", 0, 1, "", kForServe, variable_and_file, false,
      "Listen on an address that others can reach without a key: whoever can connect gets memory, and whoever is on "
      "the way can read it.",

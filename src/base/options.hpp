@@ -96,6 +96,7 @@ enum class OptionId : std::uint8_t {
   address_connections,
   handshakes,
   handshake_rate,
+  make_key,
   insecure,
   threads,
   json,

@@ -11,6 +11,7 @@
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
 #include "cli/listen_address.hpp"
+#include "far/tcp/key_file.hpp"
 #include "server/confine.hpp"
 #include "server/server.hpp"
 
@@ -99,6 +100,13 @@ Result<ServerOptions> options_of(const CommandLine& line) {
   return options;
 }
 
+int make_key(const std::string& path) {
+  if (Status made = far::make_key_file(path); !made) return fail(kEnvironment, made.error());
+  std::printf("wrote a key to %s: copy it to the machines that use it, by a way that others cannot read\n",
+              path.c_str());
+  return kSuccess;
+}
+
 }  // namespace
 
 int serve_main(const Arguments& arguments) {
@@ -106,6 +114,7 @@ int serve_main(const Arguments& arguments) {
   if (!line) return fail(kUsage, line.error());
   if (line->wants_help()) return help_main({"serve"});
   if (!line->rest().empty()) return fail(kUsage, unexpected_argument("serve", line->rest()[0]));
+  if (line->is_flag(OptionId::make_key)) return make_key(line->text(OptionId::make_key));
   Result<ServerOptions> options = options_of(*line);
   if (!options) return fail(kUsage, options.error());
   fit_to_descriptors(*options);

@@ -13,7 +13,7 @@ using hinterland::testing::TemporaryFile;
 // The server in a process of its own, because the suite forks and loses it.
 Result<OpenedDevice> open_over_tcp(std::uint32_t slabs, bool with_key) {
   struct Context {
-    TemporaryFile key{"sixteen bytes or more\n"};
+    TemporaryFile key{"a key of thirty-two bytes or more\n"};
     std::unique_ptr<ServerProcess> server;
   };
   auto context = std::make_shared<Context>();

@@ -100,7 +100,7 @@ class Serve(CommandTest):
             self.assertEqual(server.stderr.read(), "")
 
     def test_secret_is_not_shown(self):
-        secret = "correct-horse-battery-staple"
+        secret = "correct-horse-battery-staple-4711"
         server = self.start("-v", "--key-file", self.write("key", secret))
         first = server.stdout.readline()
         self.assertIn("have the key", first)

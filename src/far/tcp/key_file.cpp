@@ -1,21 +1,40 @@
 #include "far/tcp/key_file.hpp"
 
+#include <fcntl.h>
 #include <sodium.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/plain_file.hpp"
+#include "base/raw_call.hpp"
 
 namespace hinterland::far {
 namespace {
 
 Error with_remedy(Error error, const char* path) {
-  error.remedy("make a key with: (umask 077; head -c 32 /dev/urandom | base64 > '%s')", path);
+  error.remedy("make a key with: hinterland serve --make-key '%s'", path);
   return error;
+}
+
+// For a file that is there: --make-key overwrites nothing.
+Error with_new_key(Error error) {
+  error.remedy("make another with: hinterland serve --make-key FILE, and use it on all machines");
+  return error;
+}
+
+std::size_t different_bytes(std::span<const unsigned char> bytes) {
+  std::array<bool, 256> seen{};
+  for (unsigned char byte : bytes) seen[byte] = true;
+  return static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
 }
 
 // One byte more than allowed, to tell "too long" from "exactly".
@@ -53,38 +72,47 @@ Result<SecretKey> read_key(int fd, const char* path, Buffer& buffer) {
   Result<std::size_t> size = read_all(fd, path, buffer);
   if (!size) return std::unexpected(size.error());
   if (*size < kKeyBytesMin)
-    return std::unexpected(with_remedy(
-        Error::make(0, "key file '%s' is too short: %zu bytes, at least %zu are needed", path, *size, kKeyBytesMin),
-        path));
+    return std::unexpected(with_new_key(
+        Error::make(0, "key file '%s' is too short: %zu bytes, at least %zu are needed", path, *size, kKeyBytesMin)));
   if (*size > kKeyBytesMax)
     return std::unexpected(
-        with_remedy(Error::make(0, "key file '%s' is too long: more than %zu bytes", path, kKeyBytesMax), path));
-  return SecretKey(std::span<const unsigned char>(buffer.data(), *size));
+        with_new_key(Error::make(0, "key file '%s' is too long: more than %zu bytes", path, kKeyBytesMax)));
+  std::span<const unsigned char> bytes(buffer.data(), *size);
+  // How many there are is not said: it would tell something of the key.
+  if (different_bytes(bytes) < kKeyDifferentMin)
+    return std::unexpected(with_new_key(
+        Error::make(0, "the key in '%s' is weak: it has fewer than %zu different bytes", path, kKeyDifferentMin)));
+  SecretKey key(bytes);
+  if (key.empty()) return std::unexpected(Error::make(ENOMEM, "no memory for the key"));
+  return key;
 }
 
 }  // namespace
 
-SecretKey::SecretKey(std::span<const unsigned char> bytes) : size_(bytes.size()) {
+SecretKey::SecretKey(std::span<const unsigned char> bytes) {
   HL_CHECK_OP(bytes.size(), <=, kKeyBytesMax);
-  std::memcpy(bytes_.data(), bytes.data(), bytes.size());
+  // Past whatever stands in for mmap in a program: the key never lies in far memory.
+  long page = raw::call(SYS_mmap, 0, kKeyBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw::failed(page)) return;
+  raw::call(SYS_madvise, page, kKeyBytesMax, MADV_DONTDUMP);
+  bytes_ = reinterpret_cast<unsigned char*>(page);
+  size_ = bytes.size();
+  std::memcpy(bytes_, bytes.data(), size_);
 }
 
-SecretKey::SecretKey(SecretKey&& other) noexcept : SecretKey(other.bytes()) { other.clear(); }
+SecretKey::SecretKey(SecretKey&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 SecretKey& SecretKey::operator=(SecretKey&& other) noexcept {
-  if (this == &other) return *this;
-  clear();
-  size_ = other.size_;
-  std::memcpy(bytes_.data(), other.bytes_.data(), size_);
-  other.clear();
+  std::swap(bytes_, other.bytes_);
+  std::swap(size_, other.size_);
   return *this;
 }
 
-SecretKey::~SecretKey() { clear(); }
-
-void SecretKey::clear() {
-  sodium_memzero(bytes_.data(), bytes_.size());
-  size_ = 0;
+SecretKey::~SecretKey() {
+  if (bytes_ == nullptr) return;
+  sodium_memzero(bytes_, kKeyBytesMax);
+  raw::call(SYS_munmap, reinterpret_cast<long>(bytes_), kKeyBytesMax);
 }
 
 Result<SecretKey> read_key_file(const std::string& path) {
@@ -97,6 +125,27 @@ Result<SecretKey> read_key_file(const std::string& path) {
   sodium_memzero(buffer.data(), buffer.size());
   ::close(*file);
   return key;
+}
+
+Status make_key_file(const std::string& path) {
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+  if (fd < 0) {
+    Error error = Error::make(errno, "cannot make key file '%s'", path.c_str());
+    if (error.code() == EEXIST)
+      error.remedy("a key is never overwritten: give another name, or remove that file first");
+    return std::unexpected(error);
+  }
+  std::array<unsigned char, kKeyBytesMin> key;
+  // Read back, the key must be what was written: line ends at its end do not count.
+  do randombytes_buf(key.data(), key.size());
+  while (key.back() == '\n' || key.back() == '\r' || different_bytes(key) < kKeyDifferentMin);
+  bool written = ::write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()) && ::fsync(fd) == 0;
+  Error error = Error::make(errno, "cannot write key file '%s'", path.c_str());
+  sodium_memzero(key.data(), key.size());
+  ::close(fd);
+  if (written) return {};
+  ::unlink(path.c_str());
+  return std::unexpected(error);
 }
 
 }  // namespace hinterland::far

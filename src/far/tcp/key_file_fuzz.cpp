@@ -1,4 +1,6 @@
 // Reading a key file: any bytes give that key, or an error that says nothing of them.
+#include <set>
+
 #include "base/testing/fuzz_input.hpp"
 #include "far/tcp/fuzz_random.hpp"
 #include "far/tcp/key_file.hpp"
@@ -14,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::size_t end = text.find_last_not_of("\r\n");
   std::string_view wanted = std::string_view(text).substr(0, end == std::string::npos ? 0 : end + 1);
   if (!key) {
-    HL_CHECK(wanted.size() < far::kKeyBytesMin || text.size() > far::kKeyBytesMax);
+    HL_CHECK(wanted.size() < far::kKeyBytesMin || text.size() > far::kKeyBytesMax ||
+             std::set<char>(wanted.begin(), wanted.end()).size() < far::kKeyDifferentMin);
     if (text.size() > far::kKeyBytesMax + 2) return 0;  // "too long", whatever is in it
     // Of the contents the message may know only the length: other bytes give the same one.
     file.hold(std::string(wanted.size(), 'x') + std::string(text.size() - wanted.size(), '\n'));
