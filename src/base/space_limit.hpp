@@ -7,8 +7,8 @@
 
 namespace hinterland {
 
-// "ulimit -v", or "ulimit -d" where only that one is set (RLIMIT_DATA counts all private memory that can be written). By
-// the system call, because the preloaded library interposes the function.
+// "ulimit -v", or "ulimit -d" where only that one is set (RLIMIT_DATA counts all private memory that can be written).
+// By the system call, because the preloaded library interposes the function.
 inline const char* limit_on_space() {
   struct rlimit space, data;
   bool known = syscall(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &space) == 0 &&
