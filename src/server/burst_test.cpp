@@ -2,6 +2,10 @@
 // cost nobody else his place.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <functional>
 #include <thread>
 
@@ -53,15 +57,36 @@ TEST(ServerBurst, ChannelsThatStartTogetherAllWork) {
   EXPECT_EQ(first.device->lost(), 0);
 }
 
-TEST(ServerBurst, AChannelThatIsNotUsedTakesNoConnection) {
+// It opens eight channels, says so, and lives until `until` ends.
+[[noreturn]] void open_channels_in_child(far::Device& device, int opened, int until) {
+  char byte = 0;
+  bool done = device.after_fork_in_child().has_value();
+  std::vector<std::unique_ptr<far::Channel>> idle;
+  for (int i = 0; i < 8 && done; ++i) idle.push_back(std::move(*device.open_channel()));
+  done = done && write(opened, "", 1) == 1 && read(until, &byte, 1) == 0;
+  _exit(done ? 0 : 1);
+}
+
+TEST(ServerBurst, AForkedChildThatAsksForNothingTakesOneConnection) {
   RunningServer server(small_server());
   Client client(server->port());
-  std::vector<std::unique_ptr<far::Channel>> idle;
-  for (int i = 0; i < 8; ++i) idle.push_back(std::move(*client.device->open_channel()));
-  EXPECT_EQ(server->stats().connections, 1u);
-  auto pages = pages_of_slab(client.slab(), 0, 8);
-  EXPECT_EQ(write_pages(*client.channel, pages, 1), 0);
-  EXPECT_EQ(server->stats().connections, 2u);
+  std::uint64_t before = server->stats().connections;
+  int opened[2], until[2];
+  ASSERT_EQ(pipe2(opened, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(until, O_CLOEXEC), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    close(until[1]);
+    open_channels_in_child(*client.device, opened[1], until[0]);
+  }
+  close(opened[1]);
+  char byte = 0;
+  EXPECT_EQ(read(opened[0], &byte, 1), 1);
+  EXPECT_EQ(server->stats().connections, before + 1);
+  for (int end : {until[0], until[1], opened[0]}) close(end);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ServerBurst, WhoFindsNoPlaceWaitsForOne) {
@@ -72,8 +97,11 @@ TEST(ServerBurst, WhoFindsNoPlaceWaitsForOne) {
   auto client = std::make_unique<Client>(server->port());
   auto pages = pages_of_slab(client->slab(), 0, 8);
   ASSERT_EQ(write_pages(*client->channel, pages, 1), 0);  // the second and last connection
-  std::unique_ptr<far::Channel> third = std::move(*client->device->open_channel());
-  std::thread reader([&] { EXPECT_EQ(count_wrong(*third, pages, 1), 0); });
+  std::unique_ptr<far::Channel> third;
+  std::thread reader([&] {
+    third = std::move(*client->device->open_channel());
+    EXPECT_EQ(count_wrong(*third, pages, 1), 0);
+  });
   EXPECT_TRUE(within(kSurelyNs, [&] { return server->stats().requests > 5; })) << "it asks again and again";
   client->channel.reset();
   reader.join();

@@ -58,6 +58,14 @@ std::expected<std::unique_ptr<TcpChannel>, wire::HandshakeFailure> TcpChannel::o
     channel->gone_ = true;
     return channel;
   }
+  if (device.is_of_forked_child()) return channel;  // it often asks for nothing
+  // The others take their place while it costs nothing to be refused. Once pages are far, that would lose them.
+  std::uint64_t deadline = now_ns() + device.timeout_ns();
+  if (device.connect(channel->link_, wire::Type::session_join, channel->channel_, deadline) != 0 ||
+      device.drive_to_end(channel->link_) != 0)
+    return std::unexpected(channel->link_.failure());
+  channel->begun_ = true;
+  channel->watch_socket(false);
   return channel;
 }
 

@@ -17,8 +17,8 @@ namespace hinterland::far {
 
 class TcpChannel final : public Channel {
  public:
-  // Its connection joins the device's session with the first request: a process that asks for nothing, such as a
-  // forked child that soon executes another program, takes no place at the server.
+  // Blocks until the connection has joined the device's session; in a forked child that happens with the first
+  // request: one that asks for nothing, since it soon executes another program, takes no place at the server.
   static std::expected<std::unique_ptr<TcpChannel>, wire::HandshakeFailure> open(TcpDevice& device);
   ~TcpChannel() override;
 

@@ -250,6 +250,7 @@ Status TcpDevice::after_fork_in_child() {
   channels_mutex_.reset_after_fork();
   discards_used_ = 0;  // the parent tells them
   descriptors_.clear();
+  forked_ = true;
   // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.
   int inherited = control_.release();
   control_channel_ = random_process_name();

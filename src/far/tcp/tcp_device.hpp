@@ -70,6 +70,8 @@ class TcpDevice final : public Device {
   int connect(Link& link, wire::Type session, std::uint64_t channel, std::uint64_t deadline_ns);
   // Does what the link can do without waiting: Link::drive(). Its descriptor may get another number.
   int drive(Link& link);
+  int drive_to_end(Link& link);  // likewise, and waits
+  bool is_of_forked_child() const { return forked_; }
   // Gives the device up: the first call says why in the log. Thread-safe.
   void lose(int code, const char* what);
   void lose(const wire::HandshakeFailure& failure) { lose(failure.code, failure.what); }
@@ -84,7 +86,6 @@ class TcpDevice final : public Device {
   std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
 
  private:
-  int drive_to_end(Link& link);
   void renumber(int before, const Link& link);
   static constexpr std::size_t kDiscardsMax = 512;
   TcpDevice(SecretKey key, const DeviceSettings& settings) : key_(std::move(key)), timeout_ns_(settings.timeout_ns) {}
@@ -108,6 +109,7 @@ class TcpDevice final : public Device {
   std::atomic<std::uint64_t> reconnects_{0};  // relaxed: a figure
   std::atomic<std::uint32_t> channels_named_{0};
   std::atomic<bool> said_leave_{false};
+  bool forked_ = false;  // set before there are other threads
 
   DescriptorSet descriptors_;  // of all connections and channels
 
