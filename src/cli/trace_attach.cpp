@@ -127,10 +127,11 @@ int trace_attached(const CommandLine& line) {
   if (Status options = check(line); !options) return fail(kUsage, options.error());
   Result<pid_t> pid = parse_pid(line.text(OptionId::attach));
   if (!pid) return fail(kUsage, pid.error());
+  // Before its figures are looked for, which are in a folder that only its owner can open.
+  if (Status owner = check_owner(*pid); !owner) return fail(kEnvironment, owner.error());
   const std::string& stat_dir = line.text(OptionId::stat_dir);
   Result<StatView> view = find_running(searched_directories(stat_dir), *pid, true);
   if (!view) return fail(kEnvironment, view.error());
-  if (Status owner = check_owner(*pid); !owner) return fail(kEnvironment, owner.error());
   Result<std::string> directory = make_run_directory(chosen_directory(stat_dir));
   if (!directory) return fail(kEnvironment, directory.error());
   Status recorded = record(line, *view, *directory);
