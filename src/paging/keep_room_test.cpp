@@ -66,7 +66,8 @@ bool machine_is_too_busy() {
 
 // A handler that does not get the CPU when it makes way stops that for long, and then takes nothing: again, with a
 // new one.
-void run_until_seen(const std::function<std::string(Pager&, bool* seen)>& body) {
+void run_until_seen(const std::function<std::string(Pager&, bool* seen)>& body,
+                    const RealPagerOptions& options = {}) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   if (!may_leave_idle_policy()) GTEST_SKIP() << "the handler may not make way here (CAP_SYS_NICE)";
   auto* seen =
@@ -76,7 +77,7 @@ void run_until_seen(const std::function<std::string(Pager&, bool* seen)>& body) 
   for (std::uint64_t until = now_ns() + 100'000'000'000; now_ns() < until && !*seen && !::testing::Test::HasFailure();
        ++tries) {
     bool busy = machine_is_too_busy();
-    run_with_real_pager({}, [&](Pager& pager) { return body(pager, seen); });
+    run_with_real_pager(options, [&](Pager& pager) { return body(pager, seen); });
     while_busy += busy || machine_is_too_busy();
     if (tries - while_busy >= 5) break;
   }
@@ -100,16 +101,20 @@ TEST(KeepRoomTest, TheHandlerTakesScatteredPagesOfALoneThread) {
 // One thread changes scattered pages, and sleeps now and then, as a server does between requests. While it sleeps
 // nobody faults, so what the handler takes then it takes at leisure.
 TEST(KeepRoomTest, TheHandlerMakesRoomWhileTheThreadSleeps) {
-  run_until_seen([](Pager& pager, bool* seen) -> std::string {
-    std::intptr_t mapped = pager.map(bytes_of_pages(kPages), kPageSize, PROT_READ | PROT_WRITE);
+  constexpr std::uint32_t kMany = 8 * kPages;  // of a budget whose high watermark is more than one fault takes
+  RealPagerOptions options;
+  options.budget_bytes = bytes_of_pages(kMany / 4);
+  auto sleep_between_changes = [](Pager& pager, bool* seen) -> std::string {
+    std::intptr_t mapped = pager.map(bytes_of_pages(kMany), kPageSize, PROT_READ | PROT_WRITE);
     if (mapped < 0) return "cannot map";
     auto* words = reinterpret_cast<std::uint64_t*>(mapped);
     constexpr std::size_t kStep = kPageSize / sizeof *words;
     constexpr int kWanted = 20;
     std::mt19937_64 random(11);
+    for (std::uint32_t i = 0; i < kMany; ++i) ++words[random() % kMany * kStep];
     int made_room = 0;
     for (int burst = 0; burst < 300 && made_room < kWanted; ++burst) {
-      for (int i = 0; i < 40; ++i) ++words[random() % kPages * kStep];
+      for (int i = 0; i < 40; ++i) ++words[random() % kMany * kStep];
       usleep(100);  // the handler is done with the last fault
       std::uint64_t before = taken_by_the_handler();
       for (int looks = 0; looks < 20 && !has_room_in_hand(pager); ++looks) usleep(1'000);
@@ -117,7 +122,8 @@ TEST(KeepRoomTest, TheHandlerMakesRoomWhileTheThreadSleeps) {
     }
     *seen = made_room == kWanted;
     return audit(pager, true);
-  });
+  };
+  run_until_seen(sleep_between_changes, options);
 }
 
 // Scattered pages that are only read are the background's, or the handler's where waking it draws the thread away:

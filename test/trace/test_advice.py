@@ -204,7 +204,8 @@ class Budget(AdviceTest):
             done = self.call("advise", "t.trace", "--budget", "--slow-down", slow_down, "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             return json.loads(done.stdout)
-        tight, loose = plan("1.05"), plan("1.3")
+        # First touches alone slow it down by 3 to 6 %, as busy as the machine is.
+        tight, loose = plan("1.15"), plan("1.4")
         least = tight["as_it_is"]["budget_bytes"]
         self.assertLessEqual(loose["as_it_is"]["budget_bytes"], least)
         self.assertLessEqual(tight["with_hints"]["budget_bytes"], least)
@@ -212,13 +213,13 @@ class Budget(AdviceTest):
         for way in ("faults", "waiting_s", "slow_down"):
             values = [point[way] for point in points]
             self.assertEqual(values, sorted(values, reverse=True), way)
-        enough = min(point["budget_bytes"] for point in points if point["slow_down"] <= 1.05)
+        enough = min(point["budget_bytes"] for point in points if point["slow_down"] <= 1.15)
         self.assertTrue(0 <= least - enough < 1 << 20, (least, points))
         _, counters = self.run_far("./plain", str(enough), "4096", "10")
         faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
         foretold = next(point["faults"] for point in points if point["budget_bytes"] == enough)
         self.assertLess(abs(foretold - faults), points[0]["faults"] / 20, (counters, points))
-        middle = next(point for point in points if point["slow_down"] > 1.05)
+        middle = next(point for point in points if point["slow_down"] > 1.15)
         _, counters = self.run_far("./plain", str(middle["budget_bytes"]), "4096", "10")
         faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
         self.assertAlmostEqual(middle["faults"] / faults, 1, delta=0.12, msg=(counters, points))
