@@ -20,6 +20,7 @@
 #include "paging/reservation.hpp"
 #include "preload/heap_gate.hpp"
 #include "preload/jemalloc.hpp"
+#include "preload/limits.hpp"
 #include "preload/uninterrupted.hpp"
 
 namespace hinterland::far_heap {
@@ -67,6 +68,7 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
   InHook in_hook;
   // Whole chunks, so that none holds a mapping of the program's as well.
   const std::size_t chunks = (size + kChunkBytes - 1) / kChunkBytes;
+  if (!limits::allow(chunks * kChunkBytes, true)) return nullptr;
   alignment = std::max(alignment, kChunkBytes);
   std::intptr_t result = on_own_stack(
       [=] { return pager().map(chunks * kChunkBytes, alignment, PROT_READ | PROT_WRITE, MAP_NORESERVE); });

@@ -19,6 +19,7 @@
 #include "preload/descriptors.hpp"
 #include "preload/forking.hpp"
 #include "preload/held_for_call.hpp"
+#include "preload/limits.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
 #include "preload/seccomp.hpp"
@@ -117,6 +118,17 @@ long table_call(long number, long a, long b, long c, long d, long e, long f) {
   return held_call(number, a, b, c, d, e, f);
 }
 
+long limits_call(long number, long a, long b, long c, long d) {
+  auto set = [](long limit) { return static_cast<const struct rlimit*>(at(limit)); };
+  auto said = [](long limit) { return static_cast<struct rlimit*>(at(limit)); };
+  if (number == SYS_prlimit64)
+    return as_libc(limits::change(static_cast<int>(a), static_cast<int>(b), set(c), said(d)));
+  // The kernel takes no null pointer here, and has no other use for one.
+  if (b == 0) return as_libc(-EFAULT);
+  bool sets = number == SYS_setrlimit;
+  return as_libc(limits::change(0, static_cast<int>(a), sets ? set(b) : nullptr, sets ? nullptr : said(b)));
+}
+
 constexpr auto kNotices = system_calls::notices(SYS_clone, SYS_clone3);
 
 }  // namespace
@@ -149,6 +161,7 @@ extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long 
   if (number == SYS_clone3 && forking::copies_memory(arguments->flags))
     return forking::fork_by_clone3(arguments, bytes(b));
   if (number == SYS_prctl) return prctl(static_cast<int>(a), b, c, d, e);
+  if (system_calls::is_of(Kind::limits, number)) return limits_call(number, a, b, c, d);
   if (number == SYS_seccomp) return seccomp::call(a, b, c);
   if (system_calls::is_of(Kind::memory, number)) return memory_call(number, a, b, c, d, e, f);
   if (system_calls::is_of(Kind::table, number)) return table_call(number, a, b, c, d, e, f);

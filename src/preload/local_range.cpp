@@ -53,6 +53,11 @@ bool reserve() {
 
 }  // namespace
 
+std::size_t used_bytes() {
+  std::uintptr_t next = g_next.load(std::memory_order_relaxed);  // a figure
+  return next > g_base ? next - g_base : 0;
+}
+
 std::uintptr_t emergency_base() { return g_base + g_bytes - kEmergencyBytes; }
 
 std::intptr_t map(const void* hint, std::size_t length) {

@@ -17,6 +17,9 @@ inline bool contains(const void* pointer) { return reinterpret_cast<std::uintptr
 std::intptr_t map(const void* hint, std::size_t length);
 int unmap(std::uintptr_t address, std::size_t length);
 
+// Bytes handed out so far, most of which are in use: the runtime's, and with zmem: the far pages themselves.
+std::size_t used_bytes();
+
 // The start of the emergency region (heap_gate.hpp), kEmergencyBytes long, at the end of the range.
 inline constexpr std::size_t kEmergencyBytes = std::size_t{16} << 20;
 std::uintptr_t emergency_base();

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "preload/left_local.hpp"
+#include "preload/limits.hpp"
 #include "preload/pieces.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -180,6 +181,8 @@ std::intptr_t map(std::uintptr_t address, std::size_t length, int protection, in
                   off_t offset) {
   if (page_floor(static_cast<std::uintptr_t>(offset)) != static_cast<std::uintptr_t>(offset)) return -EINVAL;
   bool odd_request = length == 0 || page_ceil(length) < length || page_ceil(length) > kTaskEnd;
+  bool counts_as_data = (flags & MAP_TYPE) == MAP_PRIVATE && (protection & PROT_WRITE) != 0;
+  if (!odd_request && !is_fixed(flags) && !limits::allow(page_ceil(length), counts_as_data)) return -ENOMEM;
   if (!odd_request && is_fixed(flags) && page_floor(address) == address && pager().overlaps(address, length))
     return map_fixed(address, length, protection, flags, descriptor, offset);
   if (!odd_request && !is_fixed(flags) && address != 0)

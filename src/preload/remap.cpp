@@ -7,6 +7,7 @@
 
 #include "base/units.hpp"
 #include "preload/left_local.hpp"
+#include "preload/limits.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -96,6 +97,9 @@ std::intptr_t into_window(const Request& request) {
 
 std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                     std::uintptr_t new_address) {
+  if (new_length > old_length && page_ceil(new_length) >= new_length &&
+      !limits::allow(page_ceil(new_length - old_length), true))
+    return -ENOMEM;
   const bool to_fixed = (flags & MREMAP_FIXED) != 0;
   const bool target_touches = to_fixed && pager().overlaps(new_address, new_length == 0 ? 1 : new_length);
   if (pager().contains(address)) {

@@ -13,6 +13,7 @@
 #include "preload/far_heap.hpp"
 #include "preload/forking.hpp"
 #include "preload/libc_after_fork.hpp"
+#include "preload/limits.hpp"
 #include "preload/loader_range.hpp"
 #include "preload/raw.hpp"
 #include "preload/runtime.hpp"
@@ -64,11 +65,13 @@ void begin(const char* program) {
   own_stack::reserve();
   loader_range::find();
   libc_after_fork::prepare();
+  limits::note_before_start();
   Status started = start_runtime(program);
   if (!started) return refuse(started.error(), program);
   if (Pager::current()->faults_by_signal()) loader_range::find_libc();
   far_heap::start();
   g_mode.store(Mode::far);
+  limits::note_after_start();
   threads::start();
   crash::start();
   ending::prepare();

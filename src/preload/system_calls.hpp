@@ -41,6 +41,7 @@ constexpr Notice notice_of(Kind kind) {
     case Kind::actions:
     case Kind::child:
     case Kind::confining:
+    case Kind::limits:
       return Notice::always;
     case Kind::shares:
       return Notice::passes;  // its caller's frame is used by two

@@ -15,12 +15,12 @@ class Limited(CommandTest):
         self.need_library()
 
     def far(self, *words, options=(), status=0, **variables):
-        done = self.call("run", "--local", "8M", "--takeover", "start", *options, "--", *words, timeout=20, **variables)
+        done = self.call("run", "--local", "8M", "--takeover", "start", *options, "--", *words, timeout=150, **variables)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done
 
     def native(self, *words):
-        return subprocess.run(words, capture_output=True, text=True, timeout=20)
+        return subprocess.run(words, capture_output=True, text=True, timeout=150)
 
 
 class Files(Limited):
@@ -32,14 +32,14 @@ class Files(Limited):
 
     def test_the_command_says_it_once(self):
         run = f"ulimit -f 1; exec {HINTERLAND} run --local 8M -- /bin/sh -c '{PROGRAM} says as; {PROGRAM} says as'"
-        done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=150)
         self.assertEqual((done.returncode, done.stdout), (0, "unlimited right\n" * 2), done.stderr)
         self.assertEqual(done.stderr.count("file size limit"), 1, done.stderr)
         self.assertIn("ulimit -f", done.stderr)
 
     def test_a_trace_that_is_cut_short_leaves_the_program_alone(self):
         run = f"ulimit -f 8; exec {HINTERLAND} trace --local 8M -o t -- /bin/sh -c 'kill -l >/dev/null; {PROGRAM} says as'"
-        done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=20,
+        done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=150,
                               cwd=self.directory)
         self.assertEqual((done.returncode, done.stdout), (0, "unlimited right\n"), done.stderr)
 
@@ -58,7 +58,7 @@ class Filters(Limited):
         self.assertEqual(self.far(PROGRAM, "filter", "alone").stdout, "filtered\nright\n")
 
     def test_of_all_threads_it_is_the_end_or_does_not_matter_and_never_a_hang(self):
-        done = self.call("run", "--local", "8M", "--takeover", "start", "--", PROGRAM, "filter", "threads", timeout=20)
+        done = self.call("run", "--local", "8M", "--takeover", "start", "--", PROGRAM, "filter", "threads", timeout=150)
         if done.returncode == 0:
             self.assertEqual(done.stdout, "filtered\nright\n")
         else:
@@ -67,16 +67,27 @@ class Filters(Limited):
 
 
 class Memory(Limited):
+    def test_a_program_that_bounds_itself(self):
+        for what in ("as", "data"):
+            with self.subTest(limit=what):
+                self.assertEqual(self.native(PROGRAM, "bounded", what).stdout, "bounded\n")
+                self.assertEqual(self.far(PROGRAM, "bounded", what).stdout, "bounded\n")
+
+    def test_what_a_shell_sets_is_what_its_children_read(self):
+        for flag, what in (("v", "as"), ("d", "data")):
+            done = self.far("/bin/bash", "-c", f"ulimit -{flag} 1000000; ulimit -{flag}; {PROGRAM} says {what}")
+            self.assertEqual(done.stdout, "1000000\nlimited right\n1024000000\n")
+
     def test_the_message_names_the_limit_that_it_is(self):
         for flag in ("v", "d"):
             run = f"ulimit -{flag} 100000; exec {HINTERLAND} run --local 8M -- {PROGRAM} says as"
-            done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=20)
+            done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=150)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"ulimit -{flag}", done.stderr)
 
     def test_descriptors(self):
         """With 3 no loader can open a library; a program may set that for itself, and has its far memory all the same."""
-        done = self.call("run", "--local", "8M", "--", "/bin/sh", "-c", f"ulimit -n 4; exec {PROGRAM} says as", timeout=20)
+        done = self.call("run", "--local", "8M", "--", "/bin/sh", "-c", f"ulimit -n 4; exec {PROGRAM} says as", timeout=150)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("ulimit -n", done.stderr)
         for far in ("mem:", "zmem:", f"file:{self.path('far')}?size=256M"):
