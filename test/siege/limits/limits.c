@@ -36,12 +36,13 @@ static int is_right(const unsigned char* memory, size_t bytes) {
     if (memory[at] != (unsigned char)(at / kPage * 7 + 1)) return 0;
   return 1;
 }
-static unsigned char* far_memory(void) {
-  unsigned char* memory = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  check(memory != MAP_FAILED, "64 MiB");
-  fill(memory, kBytes);
+static unsigned char* far_memory_of(size_t bytes) {
+  unsigned char* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  check(memory != MAP_FAILED, "far memory");
+  fill(memory, bytes);
   return memory;
 }
+static unsigned char* far_memory(void) { return far_memory_of(kBytes); }
 
 /* --- ends --- */
 
@@ -183,17 +184,20 @@ static int says(int resource) {
   return 0;
 }
 
+/* Twice the budget of the tests: over file: each page is a wait for the disk. */
+static const size_t kFew = 16 << 20;
+
 static int descriptors(rlim_t count) {
   struct rlimit limit;
   check(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
   limit.rlim_cur = count;
-  unsigned char* memory = far_memory();
+  unsigned char* memory = far_memory_of(kFew);
   check(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
-  unsigned char* more = far_memory();
-  check(is_right(memory, kBytes) && is_right(more, kBytes), "what was written");
+  unsigned char* more = far_memory_of(kFew);
+  check(is_right(memory, kFew) && is_right(more, kFew), "what was written");
   fflush(stdout);
   pid_t child = fork();
-  if (child == 0) _exit(is_right(memory, kBytes) && is_right(far_memory(), kBytes) ? 0 : 1);
+  if (child == 0) _exit(is_right(memory, kFew) && is_right(far_memory_of(kFew), kFew) ? 0 : 1);
   int status = -1;
   waitpid(child, &status, 0);
   printf("%s\n", status == 0 ? "right" : "wrong in the child");
