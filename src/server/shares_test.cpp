@@ -131,7 +131,8 @@ TEST(ServerShares, AllMemoryComesBack) {
     }
     EXPECT_GT(resident_bytes(server.pid()), before + kSlabs * far::kSlabBytes / 2);
   }
-  EXPECT_TRUE(within(kSurelyNs, [&] { return resident_bytes(server.pid()) < before + far::kSlabBytes / 4; }))
+  // Not one slab stays. (A sanitizer keeps what was freed for a while: some MiB.)
+  EXPECT_TRUE(within(kSurelyNs, [&] { return resident_bytes(server.pid()) < before + far::kSlabBytes * 3 / 4; }))
       << resident_bytes(server.pid()) << " bytes, " << before << " before";
 }
 
