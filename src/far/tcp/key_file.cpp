@@ -87,15 +87,30 @@ Result<SecretKey> read_key(int fd, const char* path, Buffer& buffer) {
   return key;
 }
 
+// Past whatever stands in for mmap in a program: the key never lies in far memory. The thread sanitizer has to see
+// both calls, or it takes the next thread that is given the address for one that races with the last.
+#ifdef __SANITIZE_THREAD__
+void* map_page() {
+  void* page = mmap(nullptr, kKeyBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return page != MAP_FAILED ? page : nullptr;
+}
+void unmap_page(void* page) { munmap(page, kKeyBytesMax); }
+#else
+void* map_page() {
+  long page = raw::call(SYS_mmap, 0, kKeyBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return raw::failed(page) ? nullptr : reinterpret_cast<void*>(page);
+}
+void unmap_page(void* page) { raw::call(SYS_munmap, reinterpret_cast<long>(page), kKeyBytesMax); }
+#endif
+
 }  // namespace
 
 SecretKey::SecretKey(std::span<const unsigned char> bytes) {
   HL_CHECK_OP(bytes.size(), <=, kKeyBytesMax);
-  // Past whatever stands in for mmap in a program: the key never lies in far memory.
-  long page = raw::call(SYS_mmap, 0, kKeyBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw::failed(page)) return;
-  raw::call(SYS_madvise, page, kKeyBytesMax, MADV_DONTDUMP);
-  bytes_ = reinterpret_cast<unsigned char*>(page);
+  void* page = map_page();
+  if (page == nullptr) return;
+  raw::call(SYS_madvise, reinterpret_cast<long>(page), kKeyBytesMax, MADV_DONTDUMP);
+  bytes_ = static_cast<unsigned char*>(page);
   size_ = bytes.size();
   std::memcpy(bytes_, bytes.data(), size_);
 }
@@ -112,7 +127,7 @@ SecretKey& SecretKey::operator=(SecretKey&& other) noexcept {
 SecretKey::~SecretKey() {
   if (bytes_ == nullptr) return;
   sodium_memzero(bytes_, kKeyBytesMax);
-  raw::call(SYS_munmap, reinterpret_cast<long>(bytes_), kKeyBytesMax);
+  unmap_page(bytes_);
 }
 
 Result<SecretKey> read_key_file(const std::string& path) {
