@@ -1,6 +1,6 @@
 // Learner: pages lie in lists by their kind, which is how they came, and their age. Of those that left it is counted
 // how soon they came back, by the list that they left from (returns.hpp). The oldest page of the list that is worth
-// least leaves. One victim in 64 is the oldest page of a list drawn at random, so that the others stay known.
+// least leaves. One look at a list in 64 is at one drawn at random, so that the others stay known.
 //
 // So nothing is said beforehand of what a program does: a scan, a loop that is larger than the budget, a set that is
 // used at random and a set that moves all show in what comes back from which list, and when.
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kTicksATurn = 64;
 constexpr std::uint64_t kTickMin = 32;       // arrivals: weighing all lists costs some 10 us
-constexpr std::uint32_t kExploreEvery = 64;  // victims
+constexpr std::uint32_t kExploreEvery = 64;  // looks
 constexpr unsigned kAgeingSteps = 2;         // an arrival
 constexpr unsigned kHeardFrom = 4;           // the age, half a turn, from which on hints are listened for
 
