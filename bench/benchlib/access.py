@@ -24,6 +24,7 @@ class Access:
     devices: tuple = ()         # none: those of the run
     group: str = "access"
     ablated: bool = False       # run it without each feature of the runtime, too (--ablate)
+    tied: bool = False          # run it tied to 1 and 2 of the CPUs, too
     unit: str = "ns/access"
     measured: str = "time per access"
     run_options: tuple = ()     # further words for hinterland run
@@ -68,25 +69,35 @@ def _runs(kind):
     return tuple(f"paging/sequential/handler-same-cpu/{way}/run-{run}" for way in kind for run in (16, 64))
 
 
-def _random(kind, more=""):
-    return tuple(f"paging/random/handler-same-cpu/{way}{more}" for way in kind)
+def _random(kind, more="", server="handler-same-cpu"):
+    return tuple(f"paging/random/{server}/{way}{more}" for way in kind)
 
 
-CLEAN = ("copy-clean", "move-clean")
-DIRTY = ("copy-dirty-move", "copy-dirty-protect", "move-dirty")
+# The floor's move-clean and move-dirty fill frames that held the program's data, which no right pager may do (ADR 0036).
+CLEAN = ("copy-clean",)
+DIRTY = ("copy-dirty-move", "copy-dirty-protect")
 
 ACCESS = (
-    Access("random-read", "read a word of random pages", "random-read", floor=_random(CLEAN), ablated=True),
-    Access("random-write", "change a word of random pages", "random-write", floor=_random(DIRTY), ablated=True),
+    Access("random-read", "read a word of random pages", "random-read", floor=_random(CLEAN), ablated=True, tied=True),
+    Access("random-write", "change a word of random pages", "random-write", floor=_random(DIRTY), ablated=True,
+           tied=True),
+    Access("random-read-hinted", "the same with a hint before each access", "random-read", options=("--hints",),
+           floor=_random(CLEAN, server="hinted"), tied=True),
+    Access("random-write-hinted", "the same with a hint before each access", "random-write", options=("--hints",),
+           floor=_random(DIRTY, server="hinted"), tied=True),
     Access("sequential-read", "read a word of each page in order", "sequential-read", floor=_runs(CLEAN),
-           miss_share=1.0, ablated=True),
+           miss_share=1.0, ablated=True, tied=True),
     Access("sequential-write", "change a word of each page in order", "sequential-write", floor=_runs(DIRTY),
-           miss_share=1.0, ablated=True),
+           miss_share=1.0, ablated=True, tied=True),
     Access("strided-read", "read every 32nd page, then those behind them, as the columns of a matrix", "strided-read",
            miss_share=1.0),
     Access("reverse-read", "read a word of each page from the last to the first", "reverse-read", miss_share=1.0),
     Access("random-read-2-threads", "read random pages, two threads, each its half", "random-read",
-           options=("--threads", "2"), floor=_random(("copy-clean",), "/2-threads"), ablated=True),
+           options=("--threads", "2"), floor=_random(CLEAN, "/2-threads"), ablated=True),
+    Access("random-write-2-threads", "change random pages, two threads, each its half", "random-write",
+           options=("--threads", "2"), floor=_random(("copy-dirty-move",), "/2-threads"), ablated=True),
+    *(Access(f"random-{kind}-4-threads", f"{kind} random pages, four threads, each its quarter", f"random-{kind}",
+             options=("--threads", "4")) for kind in ("read", "write")),
     Access("first-touch", "write each page of fresh memory, most of which must go", "first-touch", ablated=True),
     Access("first-touch-fits", "write each page of fresh memory, all of which may stay", "first-touch",
            local_share=1.25, swap=""),

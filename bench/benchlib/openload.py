@@ -23,7 +23,7 @@ class OpenLoad:
     about = f"Redis GETs at a fixed rate, one request of ten a SET; {LOCAL_SHARE:.0%} of its peak local"
     measured = "99th percentile of GET"
     floor, miss_share, devices, swap, run_options = (), 1.0, ("mem:", "zmem:"), "zram", ()
-    ablated, by_signal = False, False
+    ablated, by_signal, tied = False, False, False
     must_page = False  # 70 % of a small server may be all it keeps
 
     def __init__(self):

@@ -6,6 +6,7 @@ A benchmark that is run in several ways (access.py, programs.py, openload.py) ha
     floor, miss_share       the figures of the floor it is held against, and how many of them an access takes
     devices, swap, ablated  far devices (none: those of the run); "zram", "file" or ""; whether --ablate is for it
     by_signal               whether --signal is for it
+    tied                    whether it is run tied to 1 and 2 of the CPUs, too
     must_page               false where the program may fit its budget after all
     run_options             further words for hinterland run
     size_bytes, local_bytes, cgroup_bytes, far_bytes   of memory, by the size of the run; after prepare()

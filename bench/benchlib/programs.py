@@ -32,7 +32,7 @@ class Subject:
 class RealProgram:
     """A Subject with a share of its native peak local; as every benchmark that is run in several ways (see plan.py)."""
     group, unit, measured = "programs", "ns/run", "time of a run"
-    floor, miss_share, devices, ablated, must_page = (), 1.0, ("mem:",), False, False
+    floor, miss_share, devices, ablated, tied, must_page = (), 1.0, ("mem:",), False, False, False
 
     def __init__(self, subject, share):
         self.subject, self._share = subject, share

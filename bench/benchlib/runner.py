@@ -74,6 +74,9 @@ def _ways_of(benchmark, choice):
             yield ablation.way(url), choice.known.missing(ablation)
     if benchmark.group == "open-load":
         yield ablations.FEEDBACK.way("mem:"), choice.known.missing(ablations.FEEDBACK)
+    if benchmark.tied and "mem:" in choice.devices:
+        for way in ways.tied("mem:"):
+            yield way, None
     if choice.signal and benchmark.by_signal:
         yield ablations.by_signal("mem:"), choice.known.missing_option(ablations.SIGNAL_OPTIONS)
     for way in ways.SWAPS:

@@ -13,6 +13,8 @@ from .plan import BENCHMARKS
 from .programs import FITS
 
 PROGRAMS = tuple(b.name for b in BENCHMARKS if b.group == "programs" and not b.name.endswith(FITS))
+TIED = tuple(b.name for b in BENCHMARKS if b.tied)
+THREADED = tuple(b.name for b in BENCHMARKS if b.name.endswith("-threads"))
 PING_PONG = ("tcp/ping-pong/same-cpu", "tcp/ping-pong/other-cpu")
 STREAM = ("tcp/stream-32/same-cpu", "tcp/stream-32/other-cpu")
 FLOOR_ONE = "paging/random/handler-same-cpu/copy-clean"
@@ -131,6 +133,10 @@ def _against_floor(name):
     return measure
 
 
+def _against_one_cpu(name):
+    return lambda run: combined(_of, run.way(name, "mem:"), run.way(name, "mem: on 1 CPU"))
+
+
 def _tcp_miss(run):
     """A miss takes the time of an access over the share of them that miss, the hits taking next to nothing."""
     _, misses = run.floor_of("random-read")
@@ -193,6 +199,13 @@ TARGETS = (
     _at_most("random reads, mem: time against the floor", 1.2, _against_floor("random-read")),
     _at_least("random writes, mem: against zram swap", 2.5, _swap_against("random-write")),
     _at_most("random writes, mem: time against the floor", 1.3, _against_floor("random-write")),
+    *(target for kind, floor, swap in (("read", 1.25, 2.8), ("write", 1.35, 2.0)) for target in (
+        _at_most(f"random {kind}s, hinted: time against the hinted floor", floor, _against_floor(f"random-{kind}-hinted")),
+        _at_least(f"random {kind}s, hinted: against zram swap", swap, _swap_against(f"random-{kind}-hinted")))),
+    *(_at_most(f"{name.replace('-', ' ')}, all CPUs: time against the same tied to one", 1.05, _against_one_cpu(name))
+      for name in TIED),
+    *(_at_least(f"{name.replace('-', ' ')}, {way}: against zram swap", 1, _swap_against(name, way))
+      for name in THREADED for way in ("mem:", "zmem:")),
     _at_least("sequential reads, mem: against zram swap", 3, _swap_against("sequential-read")),
     _at_most("sequential reads, mem: time against the floor for runs", 1.4, _against_floor("sequential-read")),
     _at_least("sequential writes, mem: against zram swap", 3, _swap_against("sequential-write")),

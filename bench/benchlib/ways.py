@@ -39,10 +39,11 @@ class Native(Way):
 
 
 class Far(Way):
-    """Under `hinterland run`, over one device. label: what is different, for the name; options: further words."""
+    """Under `hinterland run`, over one device. label: what is different, for the name; options: further words; before:
+    words that come first of all."""
 
-    def __init__(self, url, label="", options=()):
-        self.url, self._options = url, tuple(options)
+    def __init__(self, url, label="", options=(), before=()):
+        self.url, self._options, self._before = url, tuple(options), tuple(before)
         self.name = f"{url} {label}" if label else url
 
     @contextlib.contextmanager
@@ -57,8 +58,8 @@ class Far(Way):
             url = stack.enter_context(devices.opened(self.url, tools.launcher, folder,
                                                      benchmark.far_bytes(size_bytes)))
             options = (*benchmark.run_options, *tools.run_options, *self._options)
-            yield tools.launcher.run(local_bytes=benchmark.local_bytes(size_bytes), url=url, report=path,
-                                     options=options)
+            yield [*self._before, *tools.launcher.run(local_bytes=benchmark.local_bytes(size_bytes), url=url,
+                                                      report=path, options=options)]
         figures.update(report.read(path))
         for name in ("pages_lost", "device_errors"):
             if figures.get(name, 0):
@@ -84,6 +85,15 @@ class Swap(Way):
             last = swap_baseline.pages_moved()
         figures.update(pages_in=last[0] - first[0], pages_out=last[1] - first[1],
                        kills_diverted=swap_baseline.kills_diverted())
+
+
+def tied(url):
+    """The same tied to the first 1 and 2 of the CPUs that there are, as far as they are fewer than all."""
+    cpus = sorted(os.sched_getaffinity(0))
+    for count in (1, 2):
+        if count < len(cpus):
+            chosen = ",".join(map(str, cpus[:count]))
+            yield Far(url, f"on {count} CPU{'s' if count > 1 else ''}", before=("taskset", "-c", chosen))
 
 
 SWAPS = tuple(Swap(cluster, kind) for kind in ("zram", "file") for cluster in (0, 3))

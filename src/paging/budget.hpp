@@ -67,13 +67,14 @@ class Budget {
     return parks_ ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / park_share_, 32, 16384)) : 0;
   }
 
-  // The reclaimer sleeps here.
-  void sleep_until_woken(std::uint64_t timeout_ns) {
+  // The reclaimer sleeps here. `leaves_it`: although too little is free, because others take pages; they wake it
+  // when they cannot.
+  void sleep_until_woken(std::uint64_t timeout_ns, bool leaves_it = false) {
     std::uint32_t seen = wake_word_.load(std::memory_order_acquire);
-    if (should_start()) return;
+    if (should_start() && !leaves_it) return;
     // seq_cst: either wake_reclaimer() sees this, or we see why it was called, or the new word
     asleep_.store(true);
-    bool called = limit_.load() - local_.load() < start_.load();
+    bool called = !leaves_it && limit_.load() - local_.load() < start_.load();
     if (!called && wake_word_.load() == seen) futex_wait(&wake_word_, seen, timeout_ns);
     asleep_.store(false, std::memory_order_relaxed);
   }

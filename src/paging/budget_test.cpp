@@ -130,6 +130,22 @@ TEST(BudgetTest, TheReclaimerSleepsUntilItIsWoken) {
   reclaimer.join();
 }
 
+TEST(BudgetTest, WhoLeavesItToOthersSleepsAlthoughItIsShort) {
+  Budget budget;
+  budget.set_limit(1000 * kPageSize);
+  budget.add(1000);
+  std::uint64_t started = now_ns();
+  budget.sleep_until_woken(20'000'000, true);
+  EXPECT_GE(now_ns() - started, 15'000'000u);
+  std::atomic<bool> awake{false};
+  std::thread reclaimer([&] {
+    budget.sleep_until_woken(0, true);
+    awake = true;
+  });
+  while (!awake) budget.wake_reclaimer();
+  reclaimer.join();
+}
+
 TEST(BudgetTest, WhoIsShortDoesNotSleep) {
   Budget budget;
   budget.set_limit(1000 * kPageSize);

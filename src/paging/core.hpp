@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include "base/parts.hpp"
 #include "base/stats.hpp"
@@ -64,9 +65,19 @@ class FlushShare {
   bool high() const { return share_.load(std::memory_order_relaxed) > kWhole / 4; }
   void stay_low() { fixed_ = true; }
 
+  // Who faults or hints has taken pages itself, on the CPU that used them.
+  void note_taken_where_used() { taken_where_used_.fetch_add(1, std::memory_order_relaxed); }
+  // Scattered pages, which such threads have gone on to take since this was last asked: nobody else need do it, from
+  // another CPU. `seen`: the asker's, for the next time.
+  bool left_to_users(std::uint32_t* seen) const {
+    std::uint32_t before = std::exchange(*seen, taken_where_used_.load(std::memory_order_relaxed));
+    return *seen != before && high();
+  }
+
  private:
   static constexpr int kWhole = 1024;
   std::atomic<int> share_{0};
+  std::atomic<std::uint32_t> taken_where_used_{0};
   bool fixed_ = false;
 };
 

@@ -285,7 +285,10 @@ void FaultHandler::keep_room() {
     taken = direct_.reclaim(kCleanPagesTakenHere);
   if (!taken) return;
   count(Counter::reclaim_handler_pages, *taken);
-  if (*taken == 0 && core_.budget.wake_reclaimer()) placement_.woke_reclaimer();
+  if (*taken != 0)
+    core_.flush_share.note_taken_where_used();
+  else if (core_.budget.wake_reclaimer())
+    placement_.woke_reclaimer();
 }
 
 // A handler that makes way, and has the CPU without a fault to serve, is there because the thread sleeps: in a system

@@ -167,13 +167,19 @@ void Hints::start(Lane& lane, const Wanted& wanted, Evictor& direct) {
 }
 
 // As the fault handler's keep_room(): pages that are flushed one by one leave from the CPU that uses them, which is
-// this one. Not where another thread is at it.
+// this one. While another thread does the same there is nothing to do.
 void Hints::keep_room(Evictor& direct) {
-  bool here = core_.flush_share.high() && core_.devices.all_synchronous() && direct.mutex().try_lock();
-  if (here) direct.mutex().unlock();
+  bool here = core_.flush_share.high() && core_.devices.all_synchronous();
+  if (here) {
+    if (!direct.mutex().try_lock()) return;
+    direct.mutex().unlock();
+  }
   std::size_t freed = here ? direct.reclaim(kPagesTakenHere) : 0;
   count(Counter::reclaim_direct_pages, freed);
-  if (freed == 0) core_.budget.wake_reclaimer();
+  if (freed != 0)
+    core_.flush_share.note_taken_where_used();
+  else
+    core_.budget.wake_reclaimer();
 }
 
 void Hints::Lane::finish(PageRun run) {

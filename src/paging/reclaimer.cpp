@@ -14,17 +14,19 @@ void Reclaimer::run() {
   InsideRuntime inside;
   note_runtime_thread();
   companions_.join();
-  for (;;) {
-    core_.budget.sleep_until_woken(0);
-    reclaim_until_stop();
+  for (bool leaves_it = false;;) {
+    core_.budget.sleep_until_woken(0, leaves_it);
+    leaves_it = !reclaim_until_stop();
   }
 }
 
-void Reclaimer::reclaim_until_stop() {
+// False: it leaves the rest to others.
+bool Reclaimer::reclaim_until_stop() {
   // Doubles while nothing can be taken (everything pinned, device gone), so that a hopeless case costs no CPU.
   long pause_ns = 1'000'000;
   std::int64_t least_free = core_.budget.free();
   for (; !core_.budget.should_stop(); least_free = std::min(least_free, core_.budget.free())) {
+    if (core_.flush_share.left_to_users(&taken_where_used_)) return false;
     if (core_.budget.falls_behind()) call_helper();
     // Small batches while the program faults as fast as we reclaim would cost a flush for every few pages.
     if (reclaim(evictor_, core_.budget.pages_until_stop())) {
@@ -36,6 +38,7 @@ void Reclaimer::reclaim_until_stop() {
     pause_ns = std::min(pause_ns * 2, 200'000'000L);
   }
   core_.budget.note_reclaimed(least_free);
+  return true;
 }
 
 bool Reclaimer::reclaim(Evictor& evictor, std::int64_t wanted) {
@@ -90,7 +93,9 @@ void Reclaimer::help() {
       continue;
     }
     count(Counter::reclaim_helps);
-    while (core_.budget.should_start() && reclaim(*helpers_evictor_, Evictor::kBatchMax)) continue;
+    while (core_.budget.should_start() && !core_.flush_share.left_to_users(&helper_taken_where_used_) &&
+           reclaim(*helpers_evictor_, Evictor::kBatchMax))
+      continue;
     calls_.store(calls + 1, std::memory_order_relaxed);
   }
 }

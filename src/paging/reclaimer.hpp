@@ -3,6 +3,9 @@
 // One thread as a rule. When pages come in faster than it takes them out, so that half of what it keeps in hand is
 // gone, a second one helps until the low watermark is reached again: writing back compresses, copies or sends, and
 // that is worth a CPU. The second thread is made when it is first needed (the housekeeper asks).
+//
+// Pages that are flushed one by one it leaves to the threads that use them, while these take some: from here each
+// would be an interrupt on their CPU (docs/adr/0015-scattered-pages-leave-from-the-same-cpu.md).
 #pragma once
 
 #include <atomic>
@@ -34,7 +37,7 @@ class Reclaimer {
 
  private:
   bool may_have_help() const { return core_.parts.second_reclaimer && core_.parts.feedback; }
-  void reclaim_until_stop();
+  bool reclaim_until_stop();
   void help();
   bool reclaim(Evictor& evictor, std::int64_t wanted);
   void call_helper();
@@ -43,6 +46,8 @@ class Reclaimer {
   Evictor& evictor_;
   Companions& companions_;
   void (*wake_housekeeper_)();
+  // What FlushShare::left_to_users() has seen: the first thread's, and the second's.
+  std::uint32_t taken_where_used_ = 0, helper_taken_where_used_ = 0;
   std::unique_ptr<Evictor> helpers_evictor_;  // written before helper_started_
   std::atomic<bool> wants_help_{false};
   bool helper_tried_ = false;  // the housekeeper's: once, and one message when it fails
