@@ -22,6 +22,8 @@ namespace hinterland {
   X(faults_write_protect, "first writes to clean pages")                                      \
   X(faults_refault, "faults on pages that were unmapped but not yet gone (second chance)")    \
   X(faults_spurious, "faults already served when they were looked at")                        \
+  X(faults_crowded, "faults served together with those of a crowd of other threads")          \
+  X(crowd_wakes, "wake-ups that these took; each looks at all threads that wait")             \
   X(hint_calls, "hints that had to ask the runtime; one on a page that is there asks nobody") \
   X(hint_pages_there, "pages that these hints found local")                                   \
   X(hint_pages_in, "pages that hints fetched from far memory")                                \

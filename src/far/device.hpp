@@ -97,10 +97,15 @@ class Device {
 
   // Thread-safe; may block for one round trip. ENOSPC when full. Slab numbers of released slabs are used again.
   virtual Result<std::uint32_t> allocate_slab() = 0;
+  // These two wait for nobody: where the device cannot be told now it is told later, before the next allocate_slab()
+  // at the latest.
   virtual void release_slab(std::uint32_t slab) = 0;
   // The contents of these pages are no longer needed: space goes back at once. May be lazy only within a slab that
   // stays allocated and only where telling the device costs a system call or a message a page.
   virtual void discard(std::span<const FarPage> pages) = 0;
+  // Goes on with what the two left for later. Never blocks. True while it is to be called again, some milliseconds
+  // later.
+  virtual bool settle() { return false; }
 
   virtual Result<std::unique_ptr<Channel>> open_channel() = 0;
 

@@ -152,6 +152,12 @@ void Devices::wait_until_entered() {
   for (const Entry& each : entries()) each.space->wait_until_entered();
 }
 
+bool Devices::settle() {
+  bool again = false;
+  for (const Entry& each : entries()) again |= each.device->settle();
+  return again;
+}
+
 bool Devices::reap() {
   bool more = false;
   for (const Entry& each : entries()) more |= each.space->reap();

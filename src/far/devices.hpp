@@ -53,6 +53,7 @@ class Devices {
   // As Device::leave() and stay(); callable in signal handlers.
   void leave();
   void stay();
+  bool settle();  // as Device::settle()
 
   // Pages, whichever devices they lie on. As Space's calls of the same names.
   std::size_t allocate(std::uint32_t device, std::span<FarPage> out, int* error);

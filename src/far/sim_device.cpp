@@ -49,6 +49,7 @@ class SimDevice final : public Device {
     return inner_->allocate_slab();
   }
   void release_slab(std::uint32_t slab) override { inner_->release_slab(slab); }
+  bool settle() override { return inner_->settle(); }
   void discard(std::span<const FarPage> pages) override { inner_->discard(pages); }
   Result<std::unique_ptr<Channel>> open_channel() override;
   Status after_fork_in_child() override {

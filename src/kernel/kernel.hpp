@@ -90,6 +90,11 @@ class Kernel {
   virtual int write_protect(std::uintptr_t address, std::size_t length, bool protect) = 0;
   // Lets those who wait for a page in the range look again.
   virtual int wake(std::uintptr_t address, std::size_t length) = 0;
+  // Each wake-up looks at every thread that waits for any page. From now on what this thread does to pages of the
+  // range wakes nobody (as far as the kernel can leave it out), until wake_together(), which wakes all who wait for
+  // a page of the range that it is given. The two ranges need not be the same; the caller wakes the rest later.
+  virtual void wake_later(std::uintptr_t, std::size_t) {}
+  virtual void wake_together(std::uintptr_t, std::size_t) {}
   // Touching the pages raises SIGBUS from now on. Falls back to a mapping without a file behind it.
   virtual int poison(std::uintptr_t address, std::size_t length) = 0;
 

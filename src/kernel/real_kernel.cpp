@@ -37,6 +37,16 @@ std::int64_t result_of(int status, std::int64_t done) {
   return done > 0 ? done : -error;  // part of the range was done before the failure
 }
 
+// Of this thread (Kernel::wake_later).
+struct WakeLater {
+  std::uintptr_t address = 0;
+  std::size_t length = 0;
+  bool covers(std::uintptr_t first, std::size_t bytes) const {
+    return length != 0 && first >= address && first + bytes <= address + length;
+  }
+};
+__attribute__((tls_model("initial-exec"))) thread_local WakeLater t_wake_later;
+
 class RealKernel final : public Kernel {
  public:
   void deliver_faults_by(FaultDelivery delivery) override { delivery_ = delivery; }
@@ -58,6 +68,11 @@ class RealKernel final : public Kernel {
   std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override;
   int write_protect(std::uintptr_t address, std::size_t length, bool protect) override;
   int wake(std::uintptr_t address, std::size_t length) override;
+  void wake_later(std::uintptr_t address, std::size_t length) override { t_wake_later = {address, length}; }
+  void wake_together(std::uintptr_t address, std::size_t length) override {
+    t_wake_later = {};
+    wake(address, length);
+  }
   int poison(std::uintptr_t address, std::size_t length) override;
   int discard(std::span<const iovec> ranges) override;
   int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) override;
@@ -251,7 +266,9 @@ std::int64_t RealKernel::copy_through_faults(std::uintptr_t target, const void* 
 }
 
 std::int64_t RealKernel::copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) {
-  return copy_through_faults(target, source, length, protect && features_.write_protect ? UFFDIO_COPY_MODE_WP : 0);
+  __u64 mode = protect && features_.write_protect ? UFFDIO_COPY_MODE_WP : 0;
+  if (t_wake_later.covers(target, length)) mode |= UFFDIO_COPY_MODE_DONTWAKE;
+  return copy_through_faults(target, source, length, mode);
 }
 
 // Where it does not work through a copier, it is copied as ever: the mapping may have gone, the program may have
@@ -288,6 +305,7 @@ void RealKernel::open_copiers() {
 std::int64_t RealKernel::zero(std::uintptr_t target, std::size_t length) {
   uffdio_zeropage request{};
   request.range = {target, length};
+  if (t_wake_later.covers(target, length)) request.mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE;
   int status = with_faults([&](int faults) { return ioctl(faults, UFFDIO_ZEROPAGE, &request); });
   return result_of(status, request.zeropage);
 }
@@ -341,10 +359,12 @@ int RealKernel::write_protect(std::uintptr_t address, std::size_t length, bool p
   uffdio_writeprotect request{};
   request.range = {address, length};
   request.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : 0;
+  if (!protect && t_wake_later.covers(address, length)) request.mode |= UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
   return with_faults([&](int faults) { return ioctl(faults, UFFDIO_WRITEPROTECT, &request); }) == 0 ? 0 : -errno;
 }
 
 int RealKernel::wake(std::uintptr_t address, std::size_t length) {
+  if (t_wake_later.covers(address, length)) return 0;
   uffdio_range range{address, length};
   return with_faults([&](int faults) { return ioctl(faults, UFFDIO_WAKE, &range); }) == 0 ? 0 : -errno;
 }

@@ -73,7 +73,10 @@ void FaultHandler::run() {
 void FaultHandler::serve_until_idle(int count) {
   LockGuard guard(working_);
   for (;;) {
-    if (count > 0) serve_all(received(count));
+    if (count == static_cast<int>(messages_.size()))
+      serve_crowd(messages_.size());
+    else if (count > 0)
+      serve_all(received(count));
     if (fetcher_->in_flight() == 0) {
       count = make_room_at_leisure();
       if (count <= 0) return;
@@ -124,9 +127,11 @@ std::uint64_t FaultHandler::serve_while_called() {
   return served;
 }
 
-// Alone it takes all there are; beside others one, and leaves the others theirs.
+// Alone it takes all there are; beside others one, and leaves the others theirs. But then nobody sees a crowd: now
+// and then the first handler takes all.
 std::span<FaultMessage> FaultHandler::room_for_messages() {
-  return std::span(messages_).first(place_.attendance.alone() ? messages_.size() : 1);
+  bool all = place_.attendance.alone() || (place_.handler == 0 && ++reads_beside_others_ % kLookForCrowdEvery == 0);
+  return std::span(messages_).first(all ? messages_.size() : 1);
 }
 
 void FaultHandler::serve_all(std::span<const FaultMessage> messages) {
@@ -349,6 +354,7 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
 StreamWindow FaultHandler::stream_of(PageIndex page) {
   StreamWindow window = streams_.on_fault(page, core_.window.pages(), run_max(page));
   if (window.unused != 0) count(Counter::pages_read_ahead_unused, window.unused);
+  if (in_crowd_) window.steps = 0;
   return window;
 }
 

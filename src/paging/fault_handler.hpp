@@ -86,6 +86,8 @@ class FaultHandler {
   std::span<const FaultMessage> received(int count) const {
     return std::span(messages_).first(static_cast<std::size_t>(count));
   }
+  void serve_crowd(std::size_t count);
+  std::size_t gather_crowd(std::size_t count);
   std::uint64_t serve_while_called();
   void serve_until_idle(int count);
   int wait_for_faults();
@@ -123,9 +125,15 @@ class FaultHandler {
   Mutex working_;                         // held while messages are served or requests are in flight
   std::atomic<std::uint32_t> paused_{0};  // futex
   std::array<FaultMessage, 64> messages_;
+  // Of more threads than one read tells of. Not touched until there are so many.
+  static constexpr std::size_t kCrowdMax = 4096;
+  static constexpr unsigned kLookForCrowdEvery = 64;
+  std::array<FaultMessage, kCrowdMax> crowd_;
   SpinBudget spin_;
-  unsigned single_pages_ = 0;                         // fetches in a row without read-ahead
-  unsigned faults_since_pause_ = 0;                   // of the program, in which room could be made
+  unsigned single_pages_ = 0;  // fetches in a row without read-ahead
+  unsigned reads_beside_others_ = 0;
+  bool in_crowd_ = false;            // faults come in the order of their addresses, which is none of the program's
+  unsigned faults_since_pause_ = 0;  // of the program, in which room could be made
   unsigned waits_since_poll_ = kWaitsBeforeBlocking;  // waits for faults since the last one for requests as well
 };
 

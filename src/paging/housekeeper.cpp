@@ -58,6 +58,7 @@ std::uint64_t Pager::Impl::look_after() {
     core.observer.store(nullptr);
   if (core.managed.load()) start_wanted_threads();
   std::uint64_t sleep_ns = core.managed.load() ? keep_room_for_other_memory() : watch_pressure();
+  if (core.devices.settle()) sleep_ns = std::min(sleep_ns, 10 * kMillisecond);
   if (core.devices.is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
   refresh_gauges();
   program_end::end_if_over();

@@ -236,6 +236,25 @@ TEST(ServerMemory, AnAnswerThatGotLostIsRepeatedNotRedone) {
   EXPECT_EQ(server->stats().slabs_used, 1u);
 }
 
+// Releases are sent without waiting for each one's answer: after a broken connection several come again. By then
+// their slabs may have another holder in the session.
+TEST(ServerMemory, ReleasesThatAreSentAgainAreNotDoneAgain) {
+  RunningServer server(small_server());
+  RawClient client(server->port());
+  auto release = [](std::uint64_t id, std::uint32_t slab) {
+    wire::Header request = make_request(wire::Type::slab_release, 0, id);
+    request.slab = slab;
+    return request;
+  };
+  for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_TRUE(client.ask(make_request(wire::Type::slab_allocate, 0, id)));
+  for (std::uint32_t slab = 0; slab < 2; ++slab) EXPECT_EQ(client.ask(release(3 + slab, slab))->status, 0u);
+  EXPECT_EQ(server->stats().slabs_used, 0u);
+  RawClient relative(server->port(), client.token(), 7);
+  for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_TRUE(relative.ask(make_request(wire::Type::slab_allocate, 0, id)));
+  for (std::uint32_t slab = 0; slab < 2; ++slab) EXPECT_EQ(client.ask(release(3 + slab, slab))->status, 0u);
+  EXPECT_EQ(server->stats().slabs_used, 2u);
+}
+
 TEST(ServerMemory, StampsKeepOldWritesAndDiscardsOff) {
   RunningServer server(small_server());
   RawClient client(server->port());

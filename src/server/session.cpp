@@ -35,7 +35,10 @@ Header Session::change_slabs(std::uint64_t channel, const Header& request) {
   Member& member = members_[channel];
   if (member.last_id == request.id && member.last_reply.type == (request.type | far::wire::kReplyBit))
     return member.last_reply;
+  // A channel's numbers ascend, and it sends again in their order: an earlier one is done, too. Its slab may have
+  // another holder by now.
   bool allocate = Type{static_cast<std::uint16_t>(request.type)} == Type::slab_allocate;
+  if (!allocate && request.id < member.last_id) return make_reply(request, Code::ok);
   member.last_reply = allocate ? allocate_locked(request) : release_locked(request);
   member.last_id = request.id;
   return member.last_reply;

@@ -53,7 +53,8 @@ class Session {
   std::uint32_t slabs_max() const { return slabs_max_; }
 
   // slab_allocate and slab_release of one of the session's connections. A request that this channel sent before (it
-  // lost the answer with its connection) is not done again; its answer is.
+  // lost the answer with its connection) is not done again. Its ids ascend; releases may have many unanswered at a
+  // time, and are sent again in their order, an allocation only one.
   far::wire::Header change_slabs(std::uint64_t channel, const far::wire::Header& request);
   // Empty when the page is not this session's.
   HeldPage hold(far::FarPage page) const;

@@ -321,6 +321,7 @@ void obey(const char* line) {
     for (std::size_t page = a; page < a + b; ++page) write_page(page);
     return answer("dropped wrong %zu", wrong + count_wrong(a, b));
   }
+  if (is("give")) return answer(munmap(page_at(a), b * kPage) == 0 ? "given back" : "errno");
   if (is("unmap")) {
     munmap(g_block, g_pages * kPage);
     return answer("unmapped");

@@ -88,6 +88,20 @@ class ServerFails(FailureTest):
         self.assertEqual(puppet.finish(), 0)
         self.assertEqual(puppet.messages(), [])
 
+    def test_frozen_while_memory_is_given_back(self):
+        """munmap does not wait for the server, which gets the memory back when it goes on."""
+        server = Server(self)
+        puppet = Puppet(self, far=server.url, timeout="60s")
+        pages = 32768  # 128 MiB, of which the first three quarters have been far for long
+        self.assertEqual(puppet.do(f"fill {pages}"), f"filled {pages}")
+        server.send(signal.SIGSTOP)
+        self.assertEqual(puppet.do(f"give 0 {pages * 3 // 4}"), "given back")  # else it has lost its server by then
+        server.send(signal.SIGCONT)
+        self.assertEqual(puppet.do(f"check {pages * 3 // 4} {pages // 4}"), f"right {pages // 4}")
+        self.assertEqual(self.figures(puppet.pid)["device_reconnects"], 0)
+        self.assertEqual(puppet.finish(), 0)
+        self.assertEqual(puppet.messages(), [])
+
     def test_restarted(self):
         server = Server(self)
         puppet = self.puppet_over_server(server)

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -47,6 +48,7 @@ class FakeServer {
   }
   ~FakeServer() {
     stopping_ = true;
+    hold_give_backs(false);
     acceptor_.join();
     for (std::thread& thread : conversations_) thread.join();
     ::close(listener_);
@@ -57,6 +59,22 @@ class FakeServer {
   void lie(Lie lie, int times) {
     times_ = times;
     lie_ = lie;
+  }
+  // Stands still, on that connection, when slabs or pages are given back.
+  void hold_give_backs(bool hold) {
+    hold_ = hold;
+    hold_.notify_all();
+  }
+  // Does what the next `times` releases ask for, and closes the connection instead of a reply.
+  std::atomic<int> hang_up_after_release{0};
+  // The ids of slab_release, as they came, and the pages discarded since they were written.
+  std::vector<std::uint64_t> releases() {
+    std::lock_guard lock(mutex_);
+    return releases_;
+  }
+  std::set<std::uint64_t> discarded() {
+    std::lock_guard lock(mutex_);
+    return discarded_;
   }
   std::atomic<bool> forget_sessions{false};
   std::atomic<int> connections{0};
@@ -110,7 +128,13 @@ class FakeServer {
     while (read_all(fd, std::as_writable_bytes(std::span(&request, 1)))) {
       std::vector<std::byte> body(request.length);
       if (!read_all(fd, body)) return;
+      wire::Type type{static_cast<std::uint16_t>(request.type)};
+      if (type == wire::Type::slab_release || type == wire::Type::discard) hold_.wait(true);
       std::vector<std::byte> reply = answer(request, body);
+      if (type == wire::Type::slab_release && hang_up_after_release > 0) {
+        --hang_up_after_release;
+        return;
+      }
       bool is_read = request.type == static_cast<std::uint16_t>(wire::Type::read);
       Lie lie = is_read && times_ > 0 ? lie_.load() : Lie::none;
       if (lie != Lie::none) {
@@ -187,12 +211,22 @@ class FakeServer {
       session.page_bytes = static_cast<std::uint32_t>(kPageSize);
       put(wire::bytes_of(session));
     }
+    note_given_back(request, body);
     for (std::size_t i = 0; i < request.count; ++i) {
       if (type == wire::Type::read) put(pages_[pages[i]]);
+      if (type == wire::Type::write) discarded_.erase(pages[i]);
       if (type == wire::Type::write)
         std::memcpy(pages_[pages[i]].data(), body.data() + pages.size_bytes() + i * kPageSize, kPageSize);
     }
     return reply;
+  }
+
+  void note_given_back(const wire::Header& request, std::span<const std::byte> body) {
+    wire::Type type{static_cast<std::uint16_t>(request.type)};
+    if (type == wire::Type::slab_release) releases_.push_back(request.id);
+    if (type != wire::Type::discard) return;
+    for (const wire::Run& run : std::span(reinterpret_cast<const wire::Run*>(body.data()), request.count))
+      for (std::uint64_t page = run.first; page < run.first + run.count; ++page) discarded_.insert(page);
   }
 
   int listener_ = -1;
@@ -200,6 +234,9 @@ class FakeServer {
   std::atomic<bool> stopping_{false};
   std::atomic<Lie> lie_{Lie::none};
   std::atomic<int> times_{0};
+  std::atomic<bool> hold_{false};
+  std::vector<std::uint64_t> releases_;  // guarded by mutex_
+  std::set<std::uint64_t> discarded_;    // guarded by mutex_
   std::mutex mutex_;
   std::map<std::uint64_t, Page> pages_;
   std::uint32_t slabs_ = 0;

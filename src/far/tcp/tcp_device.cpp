@@ -25,6 +25,15 @@ std::uint64_t random_process_name() {
   return std::uint64_t{name} << 32;
 }
 
+bool lock_within(Mutex& mutex, int* milliseconds) {
+  while (!mutex.try_lock()) {
+    if (--*milliseconds < 0) return false;
+    timespec nap{0, 1'000'000};
+    ::nanosleep(&nap, nullptr);
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_tcp_device(const std::string& host, std::uint16_t port,
@@ -66,6 +75,7 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
       Result<SharedPages> pages = SharedPages::create(slabs);
       if (!pages) return std::unexpected(pages.error());
       pages_ = std::move(*pages);
+      give_backs_.create(pages_);
       info_.capacity_bytes = std::uint64_t{slabs} * kSlabBytes;
       return {};
     }
@@ -118,14 +128,16 @@ void TcpDevice::stay() {
 // Without waiting for the reply, which the next exchange passes over. False when the connection could not be had in
 // this time: a thread waits for a silent server, or is stopped in the middle of a request, and we are in its handler.
 bool TcpDevice::tell(wire::Type type, int milliseconds) {
-  while (!control_mutex_.try_lock()) {
-    if (--milliseconds < 0) return false;
-    timespec nap{0, 1'000'000};
-    ::nanosleep(&nap, nullptr);
+  if (!lock_within(control_mutex_, &milliseconds)) return false;
+  if (!lock_within(give_backs_mutex_, &milliseconds)) {
+    control_mutex_.unlock();
+    return false;
   }
-  bool ready = lost() == 0 && control_.ready();
+  give_backs_mutex_.unlock();  // whoever has it from here on is not the thread in whose handler we are
+  // What is given back comes before, for those who stay in the session; and half of it is nothing to add a word to.
+  bool ready = lost() == 0 && control_.ready() && tell_give_backs_locked();
   if (ready) {
-    wire::Header header = wire::make_request(type, 0, next_id_++);
+    wire::Header header = wire::make_request(type, 0, 0);
     iovec part{&header, sizeof header};
     std::int64_t sent = send_some(control_.descriptor(), {&part, 1});
     if (sent > 0 && sent < static_cast<std::int64_t>(sizeof header)) control_.drop();  // half a frame helps nobody
@@ -157,78 +169,33 @@ void TcpDevice::lose(int code, const char* what) {
 }
 
 Result<std::uint32_t> TcpDevice::allocate_slab() {
+  auto slab = allocate_slab_alone();
+  tell_give_backs();  // of others, who did not wait for us
+  return slab;
+}
+
+Result<std::uint32_t> TcpDevice::allocate_slab_alone() {
   LockGuard lock(control_mutex_);
-  if (int error = lost(); error != 0)
-    return std::unexpected(Error::make(error, "memory server %s is lost", info_.url.c_str()));
-  auto reply = call_locked(wire::make_request(wire::Type::slab_allocate, 0, next_id_++), {});
-  if (!reply) return std::unexpected(Error::make(reply.error(), "memory server %s is lost", info_.url.c_str()));
-  wire::Code code{static_cast<std::uint32_t>(reply->status)};
+  auto is_lost = [this] {
+    return std::unexpected(Error::make(lost(), "memory server %s is lost", info_.url.c_str()));
+  };
+  wire::Code code;
+  std::expected<wire::Header, int> reply;
+  do {
+    if (lost() != 0) return is_lost();
+    reply = call_locked(wire::Type::slab_allocate);
+    if (!reply) return is_lost();
+    code = wire::Code{static_cast<std::uint32_t>(reply->status)};
+  } while (code == wire::Code::no_space && has_marks());  // it does not know yet what we gave back
   if (code != wire::Code::ok)
     return std::unexpected(
         Error::make(wire::error_of(code), "memory server %s gives no more memory", info_.url.c_str())
             .remedy("give the server more with hinterland serve --memory, or the program more with --local"));
   if (reply->slab >= pages_.slabs_max() || !pages_.hold(reply->slab)) {
     lose(EPROTO, "gives out memory that is in use already");
-    return std::unexpected(Error::make(EPROTO, "memory server %s is lost", info_.url.c_str()));
+    return is_lost();
   }
   return reply->slab;
-}
-
-void TcpDevice::release_slab(std::uint32_t slab) {
-  LockGuard lock(control_mutex_);
-  if (slab >= pages_.slabs_max() || lost() != 0) return;
-  // Discards of the slab's pages need not be told any more.
-  auto gone = std::remove_if(discards_.begin(), discards_.begin() + discards_used_,
-                             [slab](FarPage page) { return page.slab() == slab; });
-  discards_used_ = static_cast<std::size_t>(gone - discards_.begin());
-  pages_.let_go(slab);
-  wire::Header request = wire::make_request(wire::Type::slab_release, 0, next_id_++);
-  request.slab = slab;
-  static_cast<void>(call_locked(request, {}));  // a failure that matters has made the device lost
-}
-
-void TcpDevice::discard(std::span<const FarPage> pages) {
-  LockGuard lock(control_mutex_);
-  for (FarPage page : pages) {
-    if (!pages_.contains(page)) continue;
-    pages_.clear(page);
-    discards_[discards_used_++] = page;
-    if (discards_used_ == kDiscardsMax) flush_discards_locked();
-  }
-}
-
-void TcpDevice::flush_discards_locked() {
-  std::uint64_t stamp = pages_.take_stamp();
-  auto end = discards_.begin() + discards_used_;
-  discards_used_ = 0;
-  // Written again since: nothing to give back (SharedPages::take_stamp says why this is enough).
-  end = std::remove_if(discards_.begin(), end, [this](FarPage page) { return pages_.checksum(page) != 0; });
-  std::sort(discards_.begin(), end);
-  end = std::unique(discards_.begin(), end);
-  std::array<wire::Run, wire::kRunsMax> runs;
-  std::size_t used = 0;
-  for (auto page = discards_.begin(); page != end; ++page) {
-    if (used > 0) {
-      wire::Run& last = runs[used - 1];
-      if (last.first + last.count == page->value && page->page_in_slab() != 0) {
-        last.count = last.count + 1;
-        continue;
-      }
-    }
-    if (used == runs.size()) {
-      send_runs_locked(runs, stamp);
-      used = 0;
-    }
-    runs[used++] = {page->value, 1u, 0u};
-  }
-  if (used > 0) send_runs_locked(std::span(runs).first(used), stamp);
-}
-
-void TcpDevice::send_runs_locked(std::span<const wire::Run> runs, std::uint64_t stamp) {
-  if (lost() != 0) return;
-  wire::Header request = wire::make_request(wire::Type::discard, static_cast<std::uint16_t>(runs.size()), next_id_++);
-  request.stamp = stamp;
-  static_cast<void>(call_locked(request, std::as_bytes(runs)));
 }
 
 Result<std::unique_ptr<Channel>> TcpDevice::open_channel() {
@@ -247,8 +214,10 @@ void TcpDevice::channel_closed(TcpChannel* channel) {
 
 Status TcpDevice::after_fork_in_child() {
   control_mutex_.reset_after_fork();
+  give_backs_mutex_.reset_after_fork();
   channels_mutex_.reset_after_fork();
-  discards_used_ = 0;  // the parent tells them
+  give_backs_.clear();  // the parent tells them
+  reply_have_ = 0;
   descriptors_.clear();
   forked_ = true;
   // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.

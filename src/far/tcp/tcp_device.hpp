@@ -11,6 +11,8 @@
 //   the log says why (-v), and every outstanding and later request completes with an error. From the failure
 //   to the outcome it takes at most the time limit plus kRetryNs.
 // - a page whose checksum is wrong: one more read, then EBADMSG for that page.
+// - a server that stands still, or a connection that breaks, while slabs and pages are given back: nobody waits, and
+//   it is told when it can be (give_backs.hpp).
 // - a page that was never written, or was discarded: EIO, without asking the server. Never invented zeros.
 #pragma once
 
@@ -25,6 +27,7 @@
 #include "base/stats.hpp"
 #include "far/descriptor_set.hpp"
 #include "far/device.hpp"
+#include "far/tcp/give_backs.hpp"
 #include "far/tcp/link.hpp"
 #include "far/tcp/shared_pages.hpp"
 
@@ -50,10 +53,11 @@ class TcpDevice final : public Device {
   DeviceUsage usage() const override;
   Result<std::uint32_t> allocate_slab() override;
   void release_slab(std::uint32_t slab) override;
-  // Lazy: pages are gathered, and told to the server kDiscardsMax at a time (one round trip).
+  // Lazy: pages are gathered, and told to the server many at a time.
   void discard(std::span<const FarPage> pages) override;
   Result<std::unique_ptr<Channel>> open_channel() override;
   Status after_fork_in_child() override;
+  bool settle() override;
   void leave() override;
   void stay() override;
   int lost() const override { return lost_.load(std::memory_order_relaxed); }
@@ -87,17 +91,27 @@ class TcpDevice final : public Device {
 
  private:
   void renumber(int before, const Link& link);
-  static constexpr std::size_t kDiscardsMax = 512;
   TcpDevice(SecretKey key, const DeviceSettings& settings) : key_(std::move(key)), timeout_ns_(settings.timeout_ns) {}
+  Result<std::uint32_t> allocate_slab_alone();
   Status open_session(const std::vector<Endpoint>& endpoints);
   Error describe(const wire::HandshakeFailure& failure) const;
-  // One request and its reply over the control connection, with one retry. The reply, or an errno (device lost).
   bool tell(wire::Type type, int milliseconds);
-  std::expected<wire::Header, int> call_locked(wire::Header request, std::span<const std::byte> body);
-  int exchange_locked(const wire::Header& request, std::span<const std::byte> body, wire::Header* reply,
+  // One request without a body and its reply over the control connection, with one retry, behind all that was given
+  // back before. The reply, or an errno (device lost).
+  std::expected<wire::Header, int> call_locked(wire::Type type);
+  int exchange_locked(const wire::Header& request, std::uint64_t give_backs_end, wire::Header* reply,
                       std::uint64_t deadline_ns);
-  void flush_discards_locked();
-  void send_runs_locked(std::span<const wire::Run> runs, std::uint64_t stamp);
+  std::int64_t send_give_backs_locked(std::uint64_t end);
+  int receive_reply_locked(wire::Header* reply);
+  bool is_expected_locked(const wire::Header& reply);
+  void connected_anew_locked();
+  // Without waiting. False when the connection takes no more now, or is broken.
+  bool tell_give_backs_locked();
+  bool take_answers_locked();
+  void tell_give_backs();
+  bool reconnect_locked();
+  bool nothing_untold();
+  bool has_marks();
 
   DeviceInfo info_;
   SecretKey key_;
@@ -117,9 +131,12 @@ class TcpDevice final : public Device {
   // Guarded by control_mutex_:
   Link control_;
   std::uint64_t control_channel_ = 0;  // and in its upper half the name of this process in the session
-  std::uint64_t next_id_ = 1;
-  std::array<FarPage, kDiscardsMax> discards_{};  // told to discard(), not yet to the server
-  std::size_t discards_used_ = 0;
+  std::array<std::byte, sizeof(wire::Header)> reply_{};  // of a reply that has come in part
+  std::size_t reply_have_ = 0;
+
+  mutable Mutex
+      give_backs_mutex_;  // for moments, and never while somebody waits for the server; after control_mutex_
+  GiveBacks give_backs_;  // guarded by give_backs_mutex_
 
   Mutex channels_mutex_;  // never held together with control_mutex_
   std::vector<TcpChannel*> channels_;

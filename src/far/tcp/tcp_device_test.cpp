@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "far/tcp/fake_server.hpp"
@@ -169,6 +170,55 @@ TEST_F(TcpDeviceTest, PagesNeverWrittenOrDiscardedAreErrorsNotZeros) {
   device->discard(std::span(pages).first(1));
   EXPECT_EQ(run_one(*channel, Operation::read, pages[0], &buffer), EIO);
   EXPECT_EQ(run_one(*channel, Operation::read, pages[1], &buffer), 0);
+}
+
+// What is given back while the server stands still: all of it is told when it goes on, more than the device keeps as
+// requests, too. Nothing that is written meanwhile is given back with it.
+TEST_F(TcpDeviceTest, GivingBackDoesNotWaitForTheServer) {
+  std::vector<std::uint32_t> slabs;
+  for (int i = 0; i < 5; ++i) slabs.push_back(*device->allocate_slab());
+  server.hold_give_backs(true);
+  std::set<std::uint64_t> given_back;
+  for (std::uint32_t slab : slabs)
+    for (FarPage page : pages_of_slab(slab, 0, kSlabPages))
+      if (page.value % 2 == 0) {  // single pages, of which a request has the fewest
+        device->discard({&page, 1});
+        given_back.insert(page.value);
+      }
+  for (int i = 0; i < 2; ++i) device->release_slab(slabs[i]);
+  expect_right();  // other connections work on
+  std::vector<FarPage> again = pages_of_slab(slabs[4], 0, 8);
+  EXPECT_EQ(write_pages(*channel, again, 300), 0);
+  EXPECT_EQ(dynamic_cast<TcpDevice&>(*device).reconnects(), 0u) << "it waited until the time limit";
+
+  server.hold_give_backs(false);
+  while (device->settle()) ::usleep(1000);
+  EXPECT_EQ(device->lost(), 0);
+  EXPECT_EQ(server.releases().size(), 2u);
+  std::set<std::uint64_t> told = server.discarded();
+  for (FarPage page : again) EXPECT_FALSE(told.contains(page.value)) << "it was written since";
+  for (FarPage page : again) given_back.erase(page.value);
+  // Whether a slab's pages are told before it is released does not matter.
+  std::erase_if(given_back,
+                [&](std::uint64_t page) { return page / kSlabPages == slabs[0] || page / kSlabPages == slabs[1]; });
+  EXPECT_TRUE(std::ranges::includes(told, given_back));
+}
+
+TEST_F(TcpDeviceTest, WhatWasGivenBackOverABrokenConnectionIsToldAgainWithItsNumber) {
+  std::vector<std::uint32_t> slabs;
+  for (int i = 0; i < 3; ++i) slabs.push_back(*device->allocate_slab());
+  server.hold_give_backs(true);
+  server.hang_up_after_release = 1;
+  for (std::uint32_t slab : slabs) device->release_slab(slab);
+  server.hold_give_backs(false);
+  while (device->settle()) ::usleep(1000);
+  EXPECT_EQ(device->lost(), 0);
+  std::vector<std::uint64_t> ids = server.releases();
+  ASSERT_EQ(ids.size(), 4u);
+  EXPECT_EQ(ids[0], ids[1]);
+  EXPECT_LT(ids[1], ids[2]);
+  EXPECT_LT(ids[2], ids[3]);
+  EXPECT_TRUE(device->allocate_slab());
 }
 
 TEST_F(TcpDeviceTest, ALateTimeLimitIsKeptByTheDescriptorAlone) {
