@@ -59,6 +59,10 @@ constexpr Option kTable[] = {
      kForRun, variable_and_file, true,
      "Features of the kernel (the first four) and parts of the runtime to do without, for experiments and tests.",
      "--without move,poison"},
+    {"catch", 0, flag, "", "", "", 0, 1, "", kForRun, variable_and_file, true,
+     "Catch system calls that the program makes by instructions of its own, past libc: -v says where there are some. "
+     "Each then costs a signal.",
+     "--catch"},
     {"stat-dir", 0, path, "DIRECTORY", "", "XDG_RUNTIME_DIR/hinterland, or /dev/shm/hinterland-UID", 0, 0, "",
      kForRun | kForStat | kForTune | kForCore, variable_and_file, true,
      "Where running programs keep their figures, one file each.", "--stat-dir /run/far"},

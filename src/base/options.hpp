@@ -76,6 +76,7 @@ enum class OptionId : std::uint8_t {
   timeout,
   fault,
   without,
+  catch_calls,
   stat_dir,
   verbose,
   quiet,

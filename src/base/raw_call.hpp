@@ -12,7 +12,30 @@
 
 namespace hinterland::raw {
 
+// Where `syscall; ret` stands in libc, and the end of signal handlers there, under --catch: the kernel then sends a
+// signal for each system call that is made elsewhere (preload/catching.hpp). 0: the instruction stands here. Set
+// once, before there are other threads.
+__attribute__((visibility("hidden"))) inline constinit std::uintptr_t g_gate = 0;
+__attribute__((visibility("hidden"))) inline constinit std::uintptr_t g_handler_end = 0;
+
+// Naked, because what the compiler keeps below the stack pointer of a function without calls would be overwritten.
+// What stands at the gate returns to our caller.
+__attribute__((naked, noinline)) inline long call_at_gate(long /*number*/, long, long, long, long, long, long /*f*/,
+                                                          std::uintptr_t /*gate*/) {
+  __asm__(
+      "mov %rdi, %rax\n\t"
+      "mov %rsi, %rdi\n\t"
+      "mov %rdx, %rsi\n\t"
+      "mov %rcx, %rdx\n\t"
+      "mov %r8, %r10\n\t"
+      "mov %r9, %r8\n\t"
+      "mov 8(%rsp), %r9\n\t"
+      "jmp *16(%rsp)");
+}
+
 inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+  if (g_gate != 0) [[unlikely]]
+    return call_at_gate(number, a, b, c, d, e, f, g_gate);
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
   register long r9 __asm__("r9") = f;

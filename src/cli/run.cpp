@@ -1,4 +1,5 @@
 // hinterland run: checks everything, sets the variables, and becomes the program, or its parent.
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -94,6 +95,14 @@ Status check_device(const CommandLine& line) {
   return {};
 }
 
+// Asked for in a way that changes nothing.
+Status check_catching(const CommandLine& line) {
+  constexpr int kSetDispatch = 59, kOff = 0;  // PR_SET_SYSCALL_USER_DISPATCH, which Debian's headers may lack
+  if (line.number(OptionId::catch_calls) == 0 || prctl(kSetDispatch, kOff, 0, 0, 0) == 0) return {};
+  Error error = Error::make(errno, "--catch: this kernel has no syscall user dispatch");
+  return std::unexpected(error.remedy("leave it out, or use Linux 5.11 or newer"));
+}
+
 Status check_system(const CommandLine& line) {
   Result<ProbedDescriptor> probed = open_fault_descriptor();
   if (!probed) return std::unexpected(probed.error());
@@ -144,6 +153,7 @@ int run(CommandLine& line, bool traced) {
     if (!more) return fail(kEnvironment, more.error());
     *library += ":" + *more;
   }
+  if (Status catching = check_catching(line); !catching) return fail(kEnvironment, catching.error());
   if (Status system = check_system(line); !system) return fail(kEnvironment, system.error());
   if (Status device = check_device(line); !device) return fail(kEnvironment, device.error());
   Result<ReportFile> report = ReportFile::open(line.text(OptionId::report), line.number(OptionId::force) != 0);

@@ -207,7 +207,8 @@ void on_bus(int, siginfo_t* info, void* context) {
 // has one: its own may be far.
 Status install() {
   if (g_installed.load()) return {};
-  KernelAction ours{on_bus, static_cast<std::uint64_t>(SA_SIGINFO | SA_ONSTACK) | kRestorer, restorer,
+  auto* end = raw::g_handler_end != 0 ? reinterpret_cast<void (*)()>(raw::g_handler_end) : restorer;
+  KernelAction ours{on_bus, static_cast<std::uint64_t>(SA_SIGINFO | SA_ONSTACK) | kRestorer, end,
                     ~signal_handlers::kFaults};
   KernelAction before{};
   if (system_action(&ours, &before) != 0)

@@ -1,6 +1,8 @@
 #include "preload/ending.hpp"
 
 #include "base/stats.hpp"
+#include "preload/catching.hpp"
+#include "preload/own_calls.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
 
@@ -9,6 +11,7 @@ namespace hinterland::ending {
 bool is_own_process() { return mode() == Mode::far && raw::call(SYS_getpid) == stat_page()->pid; }
 
 void finish() {
+  own_calls::report(catching::is_on());
   pager().leave_device();
   close_stat_page();
 }

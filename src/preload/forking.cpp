@@ -13,6 +13,7 @@
 #include "base/stats.hpp"
 #include "paging/bus_signal.hpp"
 #include "preload/atfork.hpp"
+#include "preload/catching.hpp"
 #include "preload/crash.hpp"
 #include "preload/far_heap.hpp"
 #include "preload/heap_gate.hpp"
@@ -23,6 +24,7 @@
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
 #include "preload/threads.hpp"
+#include "preload/trap_signal.hpp"
 #include "preload/uninterrupted.hpp"
 
 namespace hinterland::forking {
@@ -83,6 +85,7 @@ class DescriptorsAllowed {
 
 void after_in_child() {
   DescriptorsAllowed allowed;
+  trap_signal::after_fork_in_child();
   libc_after_fork::count_one_thread();  // before the pager starts its threads anew
   jemalloc_fork_handlers().child();
   heap_gate::open_in_child();
@@ -97,6 +100,7 @@ void after_in_child() {
 // The fork itself, with far memory right on both sides. Nothing of the program runs in between.
 pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
   int saved_errno = errno;
+  catching::Paused paused;
   // While the movers stand still nobody fetches a page, so no handler of the program may run: it, or the kernel that
   // writes its frame to a signal stack in far memory, would wait for ever. All signals, libc's own two included.
   SignalsBlocked blocked(SignalsBlocked::all());

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/signal_handlers.hpp"
+#include "base/signal_mask.hpp"
 #include "paging/program_end.hpp"
 #include "preload/copying.hpp"
 #include "preload/descriptors.hpp"
@@ -26,6 +27,7 @@
 #include "preload/state.hpp"
 #include "preload/system_calls.hpp"
 #include "preload/threads.hpp"
+#include "preload/trap_signal.hpp"
 
 #ifndef SYS_mseal
 #define SYS_mseal 462
@@ -152,6 +154,10 @@ extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long 
                                                               long f) {
   // Hints rely on there being no handlers until we say so. (Not read: the pointer may be wrong, which is EFAULT.)
   if (number == SYS_rt_sigaction && b != 0) signal_handlers::expect(static_cast<int>(a));
+  if (number == SYS_rt_sigaction && trap_signal::hidden_signals() != 0)
+    return as_libc(trap_signal::change_action_by_call(static_cast<int>(a), at(b), at(c), bytes(d)));
+  if (number == SYS_rt_sigprocmask && trap_signal::hidden_signals() != 0)
+    return as_libc(trap_signal::change_mask_by_call(static_cast<int>(a), at(b), at(c), bytes(d)));
   if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
   if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e, f));
   if (number == SYS_fork) return forking::fork_plain();
@@ -194,6 +200,8 @@ __attribute__((naked)) void hinterland_syscall() {
       "cmpb $0, hinterland_notices_all(%rip)\n\t"
       "jne 3f\n"
       "0:\n\t"
+      "cmpq $0, hinterland_libc_syscall(%rip)\n\t"
+      "jne 5f\n\t"
       "mov %rdi, %rax\n\t"
       "mov %rsi, %rdi\n\t"
       "mov %rdx, %rsi\n\t"
@@ -226,7 +234,9 @@ __attribute__((naked)) void hinterland_syscall() {
       "jmp hinterland_noticed_call\n"
       "4:\n\t"
       "mov %rax, %rdi\n\t"
-      "jmp hinterland_failed_call");
+      "jmp hinterland_failed_call\n"
+      "5:\n\t"
+      "jmp *hinterland_libc_syscall(%rip)");
 }
 
 static_assert(static_cast<int>(Notice::passes) == 0 && static_cast<int>(Notice::always) == 2 &&

@@ -8,6 +8,7 @@
 #include "base/own_stack.hpp"
 #include "base/signal_handlers.hpp"
 #include "base/stats.hpp"
+#include "preload/catching.hpp"
 #include "preload/crash.hpp"
 #include "preload/ending.hpp"
 #include "preload/far_heap.hpp"
@@ -15,6 +16,7 @@
 #include "preload/libc_after_fork.hpp"
 #include "preload/limits.hpp"
 #include "preload/loader_range.hpp"
+#include "preload/own_calls.hpp"
 #include "preload/raw.hpp"
 #include "preload/runtime.hpp"
 #include "preload/state.hpp"
@@ -23,6 +25,7 @@
 namespace hinterland {
 
 std::atomic<Mode> g_mode{Mode::early};
+void resolve_masks();  // interpose_masks.cpp
 
 namespace {
 
@@ -55,6 +58,12 @@ void refuse(const Error& error, const char* program) {
   for (;;) raw::call(SYS_exit_group, 1);
 }
 
+void refuse_to_catch(int problem, const char* program) {
+  Error error = problem != 0 ? Error::make(problem, "system calls cannot be caught here")
+                             : Error::make(0, "system calls cannot be caught: this libc is not one that is known");
+  refuse(error.remedy("leave --catch out; it needs Linux 5.11 and glibc"), program);
+}
+
 void begin(const char* program) {
   if (!runtime_wanted()) {
     g_mode.store(Mode::native);
@@ -66,6 +75,8 @@ void begin(const char* program) {
   loader_range::find();
   libc_after_fork::prepare();
   limits::note_before_start();
+  const bool catches = catching::is_wanted();
+  if (catches && !catching::prepare()) return refuse_to_catch(0, program);
   Status started = start_runtime(program);
   if (!started) return refuse(started.error(), program);
   if (Pager::current()->faults_by_signal()) loader_range::find_libc();
@@ -76,6 +87,9 @@ void begin(const char* program) {
   crash::start();
   ending::prepare();
   forking::prepare();
+  resolve_masks();
+  if (int problem = catches ? catching::start() : 0; problem != 0) return refuse_to_catch(-problem, program);
+  own_calls::report(catches);
   atexit(ending::finish_if_own);  // first registered, last to run
   at_quick_exit(ending::finish_if_own);
 }

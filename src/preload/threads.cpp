@@ -14,6 +14,7 @@
 
 #include "base/inside.hpp"
 #include "base/units.hpp"
+#include "preload/catching.hpp"
 #include "preload/local_heap.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
@@ -102,6 +103,7 @@ void thread_starts() {
     stack_room::begin();
     pager().thread_started(cpu_word());
   });
+  catching::begin_in_thread();
 }
 
 struct Start {

@@ -45,6 +45,19 @@ class Run(CommandTest):
                 done = self.run_program("sh", "-c", f"kill -{int(number)} $$", options=options)
                 self.assertEqual(done.returncode, -number, done.stderr)
 
+    def test_calls_by_instructions_are_named(self):
+        program = os.path.join(os.path.dirname(HINTERLAND), "..", "test", "siege", "siege_own")
+        if not os.path.exists(program):
+            self.skipTest("the program is not built")
+        done = self.run_program(program, options=["-v"])
+        self.assertRegex(done.stderr, r"siege_own makes system calls by instructions of its own "
+                                      r"\(mmap, .*madvise.*close_range\): .*use --catch")
+        self.assertNotIn("libc.so", done.stderr)
+        done = self.run_program(program, options=["-v", "--catch"])
+        self.assertRegex(done.stderr, r"siege_own makes .*: they are caught")
+        self.assertNotIn("instructions", self.run_program(program).stderr)
+        self.assertNotIn("instructions", self.run_program("/bin/ls", options=["-v"]).stderr)
+
     def test_arguments_of_the_program_are_its_own(self):
         for separator in [["--"], []]:
             done = self.call("run", "--local", "8M", *separator, "printf", "%s,", "--local", "-v", "--", "--nonsense")

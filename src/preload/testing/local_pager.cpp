@@ -279,6 +279,9 @@ void Pager::let_go_after_call(std::uintptr_t, std::size_t) {}
 bool bus_signal::installed() { return false; }
 void bus_signal::before_fork() {}
 void bus_signal::after_fork() {}
+int bus_signal::change_action(const struct sigaction*, struct sigaction*) { return EINVAL; }
+bool bus_signal::block(bool) { return false; }
+bool bus_signal::is_blocked() { return false; }
 std::uintptr_t bus_signal::faulting_instruction() { return 0; }
 
 }  // namespace hinterland
