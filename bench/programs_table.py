@@ -121,7 +121,7 @@ class SwapCell(Cell):
         local = suite.budget(native, self.share, program.local_bytes_max)
         first = swap_baseline.pages_moved()
         with swap_baseline.limited(local, 2 * native.peak_bytes, self._cluster) as words:
-            outcome = measure.run(program, words, seconds_max=settings.seconds_max)
+            outcome = measure.run(program, around=words, seconds_max=settings.seconds_max)
         last = swap_baseline.pages_moved()
         program.compare(native.answer, outcome.answer)
         return outcome, {"pages_in": last[0] - first[0], "pages_out": last[1] - first[1]}, local

@@ -66,7 +66,7 @@ class SwapCell(unittest.TestCase):
                 mock.patch.object(programs_table.swap_baseline, "pages_moved", side_effect=[(1, 2), (11, 32)]), \
                 mock.patch.object(programs_table.measure, "run", return_value=outcome) as run:
             cell.run(program, native, types.SimpleNamespace(seconds_max=60, local_share=0))
-        self.assertEqual(run.call_args.args[1], ["words"])
+        self.assertEqual(run.call_args.kwargs["around"], ["words"])
         return cell, seen
 
     def test_the_limit_is_the_budget(self):

@@ -1,6 +1,6 @@
 // Learner: pages lie in lists by their kind, which is how they came, and their age. Of those that left it is counted
 // how soon they came back, by the list that they left from (returns.hpp). The oldest page of the list that is worth
-// least leaves. One look at a list in 64 is at one drawn at random, so that the others stay known.
+// least leaves. One victim in 64 is the oldest of a list drawn at random, so that the others stay known.
 //
 // So nothing is said beforehand of what a program does: a scan, a loop that is larger than the budget, a set that is
 // used at random and a set that moves all show in what comes back from which list, and when.
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kTicksATurn = 64;
 constexpr std::uint64_t kTickMin = 32;       // arrivals: weighing all lists costs some 10 us
-constexpr std::uint32_t kExploreEvery = 64;  // looks
+constexpr std::uint32_t kExploreEvery = 64;  // victims
 constexpr unsigned kAgeingSteps = 2;         // an arrival
 constexpr unsigned kHeardFrom = 4;           // the age, half a turn, from which on hints are listened for
 
@@ -68,13 +68,7 @@ class LearnerPolicy {
   std::uint32_t choose_victims(hl_page* out, std::uint32_t max) {
     std::uint32_t chosen = 0, questions = questions_for(max);
     for (std::size_t cheapest = 0; chosen < max && held_ != 0;) {
-      PageList* from = explores() ? &drawn_by_size() : &lists_[returns_.cheapest_first()[cheapest]];
-      if (from->empty()) {
-        ++cheapest;  // pages that stay are put into dearer lists, or wait for the next call
-        if (cheapest == ReturnLists::kLists) cheapest = 0;
-        continue;
-      }
-      hl_page page = from->front();
+      hl_page page = explores() ? drawn_by_size().front() : front_of_cheapest(&cheapest);
       if (questions != 0 && was_hinted(page)) {
         --questions;
         renew(page);
@@ -163,6 +157,13 @@ class LearnerPolicy {
   }
   void walk_on() { ageing_ = (ageing_ + 1) % ReturnLists::kLists; }
 
+  // The oldest page of the first list that has one, from the `cheapest` on: pages that stay were put into dearer
+  // lists, or wait for the next call.
+  hl_page front_of_cheapest(std::size_t* cheapest) const {
+    const auto& order = returns_.cheapest_first();
+    while (lists_[order[*cheapest]].empty()) *cheapest = (*cheapest + 1) % ReturnLists::kLists;
+    return lists_[order[*cheapest]].front();
+  }
   bool explores() { return next_random() % kExploreEvery == 0; }
   PageList& drawn_by_size() {
     std::uint64_t at = next_random() % held_;

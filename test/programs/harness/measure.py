@@ -27,11 +27,12 @@ def _last_words(path):
     return ": " + " / ".join(lines[-3:])[:300] if lines else ""
 
 
-def run(program, before=(), *, seconds_max=120):
-    """`before`: the launcher's words, empty for native. Failure also when the program itself fails."""
+def run(program, before=(), *, around=(), seconds_max=120):
+    """`before`: the launcher's words, empty for native. `around`: words that need our own user, before all others.
+    Failure also when the program itself fails."""
     out, errors = program.path("stdout"), program.path("stderr")
     with open(out, "wb") as stdout, open(errors, "wb") as stderr:
-        argv = [*program.wrapper(), *before, *program.command()]
+        argv = [*around, *program.wrapper(), *before, *program.command()]
         with Process(argv, stdout=stdout, stderr=stderr, cwd=program.folder) as process:
             try:
                 drive = _batch if isinstance(program, Batch) else _server
