@@ -50,8 +50,9 @@ std::atomic<Parker> g_parker{nullptr};
 std::atomic<bool> g_action_busy{false};
 KernelAction g_action{};
 
+// Not by libc's function, which the preloaded library replaces by one that changes the program's action. 0 or -errno.
 long system_action(const KernelAction* action, KernelAction* old) {
-  return syscall(SYS_rt_sigaction, SIGBUS, action, old, sizeof action->mask);
+  return raw::call(SYS_rt_sigaction, SIGBUS, raw::word_of(action), raw::word_of(old), sizeof action->mask);
 }
 
 void lock_action() {
@@ -211,9 +212,9 @@ Status install() {
   KernelAction ours{on_bus, static_cast<std::uint64_t>(SA_SIGINFO | SA_ONSTACK) | kRestorer, end,
                     ~signal_handlers::kFaults};
   KernelAction before{};
-  if (system_action(&ours, &before) != 0)
+  if (long result = system_action(&ours, &before); result != 0)
     return std::unexpected(
-        Error::make(errno, "no handler for SIGBUS can be installed").remedy("use --fault message"));
+        Error::make(static_cast<int>(-result), "no handler for SIGBUS can be installed").remedy("use --fault message"));
   g_action = before;
   // It may be blocked: inherited.
   raw::call(SYS_rt_sigprocmask, SIG_UNBLOCK, raw::word_of(&kBus), 0, sizeof kBus);
