@@ -121,7 +121,8 @@ std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protecti
 
 // A large mapping with a hint outside the window is put into it: most programs take any place. Some insist (Java with
 // ZGC, whose pointers have meaning in their high bits), and show it: they give such a mapping back at once, and ask
-// for as much at another place.
+// for as much at another place, thousands of times. Java with other collectors asks for some twenty places, at which
+// its pointers would be shorter, and then takes any: what it got outside the window would be local.
 class Hints {
  public:
   // relaxed, all: a thread knows what it did itself, and between threads a chance missed is a mapping in the window
@@ -132,15 +133,19 @@ class Hints {
   void unmapped(std::uintptr_t address, std::size_t length) {
     if (address != to_.load(std::memory_order_relaxed) || length != length_.load(std::memory_order_relaxed)) return;
     to_.store(0, std::memory_order_relaxed);
-    refused_.store(length, std::memory_order_relaxed);
+    bool again = refused_.exchange(length, std::memory_order_relaxed) == length;
+    times_.store(again ? times_.load(std::memory_order_relaxed) + 1 : 1, std::memory_order_relaxed);
   }
   bool insists_on(std::size_t length, int protection) const {
-    return protection == PROT_NONE && length == refused_.load(std::memory_order_relaxed);
+    return protection == PROT_NONE && length == refused_.load(std::memory_order_relaxed) &&
+           times_.load(std::memory_order_relaxed) >= kTimes;
   }
 
  private:
+  static constexpr unsigned kTimes = 64;
   std::atomic<std::uintptr_t> to_{0};                // where the latest one was put
   std::atomic<std::size_t> length_{0}, refused_{0};  // of that; of the latest that was given back
+  std::atomic<unsigned> times_{0};                   // how often one of that length was, in a row
 };
 constinit Hints g_hints;
 

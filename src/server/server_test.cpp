@@ -299,6 +299,7 @@ TEST(ServerMemory, DiscardedPagesGoBackToTheKernel) {
   auto pages = pages_of_slab(client.slab(), 0, 1024);
   ASSERT_EQ(write_pages(*client.channel, pages, 0), 0);
   client.device->discard(pages);
+  while (client.device->settle()) ::usleep(1000);
   EXPECT_EQ(server->stats().pages_discarded, 1024u);
 }
 

@@ -259,6 +259,7 @@ TEST(TcpFailure, AConnectionThatIsCutIsResumed) {
     setting.device->release_slab(*slab);
     proxy.cut_after(0);
   }
+  while (setting.device->settle()) ::usleep(1000);  // what was given back when the connection was cut
   EXPECT_GT(proxy.cuts, 5);
   EXPECT_EQ(setting.device->lost(), 0);
   EXPECT_EQ(server->stats().slabs_used, 1u) << "a retried request was done twice";

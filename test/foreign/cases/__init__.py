@@ -4,6 +4,7 @@ from .coreutils import Coreutils
 from .gcc import Gcc
 from .git import Git
 from .java import JAVA
+from .mariadb import MariaDb
 from .memcapable import Memcapable
 from .node import Node
 from .perl import Perl
@@ -15,5 +16,5 @@ from .stress_ng import StressNg
 from .xz_zstd import XzZstd
 
 ALL = {program.name: program for program in (
-    PythonShort, *PYTHON, Memcapable, RedisFiles, Postgres, Node, *JAVA, Coreutils, SqliteShell, Perl, Git, XzZstd, Gcc,
+    PythonShort, *PYTHON, Memcapable, RedisFiles, Postgres, MariaDb, Node, *JAVA, Coreutils, SqliteShell, Perl, Git, XzZstd, Gcc,
     StressNg)}

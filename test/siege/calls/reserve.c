@@ -68,8 +68,40 @@ static void at_a_place(size_t bytes) {
   puts("no place");
 }
 
+static size_t resident(void) {
+  size_t kilobytes = 0;
+  FILE* file = fopen("/proc/self/status", "r");
+  CHECK(file != NULL);
+  for (char line[256]; fgets(line, sizeof line, file) != NULL;) sscanf(line, "RssAnon: %zu", &kilobytes);
+  fclose(file);
+  return kilobytes << 10;
+}
+
+// As Java without ZGC looks for its heap's place: some twenty places, and then any. That one is far.
+static void some_places_and_then_any(size_t bytes) {
+  for (uintptr_t place = TIB; place < 21 * TIB; place += TIB) {
+    char* at = mmap((void*)place, bytes, PROT_NONE, RESERVE, -1, 0);
+    CHECK(at != MAP_FAILED && munmap(at, bytes) == 0);
+  }
+  char* at = mmap(NULL, bytes, PROT_NONE, RESERVE, -1, 0);
+  CHECK(at != MAP_FAILED && mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0);
+  use(at, bytes, "at any place");
+  printf("it is far: %d\n", getenv("EXPECT_PRELOADED") == NULL || resident() < bytes / 2);
+  CHECK(munmap(at, bytes) == 0);
+  for (uintptr_t place = TIB; place < 21 * TIB; place += TIB) {
+    at = mmap((void*)place, bytes, PROT_NONE, RESERVE, -1, 0);
+    CHECK(at != MAP_FAILED);
+    if (place < 20 * TIB) CHECK(munmap(at, bytes) == 0);
+  }
+  CHECK(mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0);
+  use(at, bytes, "at one of the places");
+  printf("it is far: %d\n", getenv("EXPECT_PRELOADED") == NULL || resident() < bytes / 2);
+  CHECK(munmap(at, bytes) == 0);
+}
+
 int main(void) {
   check_preloaded();
+  some_places_and_then_any(GIB / 4);
   reserved(64 * TIB);
   reserved(8 * TIB);
   reserved(4 * TIB);
