@@ -72,9 +72,10 @@ class Failing(FailureTest):
         self.assert_one_message(puppet, "beyond the budget")
 
     def test_device_lost_in_the_middle(self):
-        for count in (3000, 8000):  # while writing, while reading
-            with self.subTest(count):
-                puppet = Puppet(self, far=f"sim:lose_after={count},inner=mem:")
+        cases = ((3000, "message"), (8000, "message"), (8000, "signal"))  # while writing, while reading
+        for count, fault in cases:
+            with self.subTest(count, fault=fault):
+                puppet = Puppet(self, "--fault", fault, far=f"sim:lose_after={count},inner=mem:")
                 answers = [puppet.do(f"fill {PAGES}")]
                 if answers[0] is not None:
                     answers.append(puppet.do(f"check 0 {PAGES}"))
