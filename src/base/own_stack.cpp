@@ -8,8 +8,14 @@
 #include <atomic>
 
 #include "base/raw_call.hpp"
+#include "base/roomy_stack.hpp"
 
 namespace hinterland {
+
+namespace stack_room {
+thread_local Roomy t_roomy;
+std::atomic<bool> g_noted{false};
+}  // namespace stack_room
 
 __attribute__((naked)) void call_on_stack(char* /*top*/, void (* /*body*/)(void*), void* /*argument*/) {
   __asm__(

@@ -6,17 +6,20 @@
 //
 // AIO and not io_uring, whose completions are work for the thread that submitted: that thread may be the program's,
 // and wait inside the kernel for the very page (docs/adr/0027-file-on-linux-aio.md). AIO's come by themselves.
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "base/raw_call.hpp"
 #include "far/aio_check.hpp"
 #include "far/file_store.hpp"
 #include "far/kernel_aio.hpp"
@@ -64,6 +67,7 @@ class AioChannel final : public Channel {
   };
 
   void add_page(Transfer& transfer, const Request& request);
+  bool take_back_descriptors();
   void send_unsent();
   void reap(timespec limit);
   void prepare(std::uint32_t index);
@@ -82,7 +86,7 @@ class AioChannel final : public Channel {
   BouncePages bounce_;
   aio_context_t context_ = 0;  // 0: the machine has none left, and the channel works without
   pid_t owner_ = getpid();
-  int event_ = -1;  // completions signal it
+  std::atomic<int> event_{-1};  // completions signal it; a new one where the program has closed it
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_, free_bounce_;
   std::vector<std::uint32_t> unsent_;  // transfers that the kernel has not taken yet
@@ -164,9 +168,28 @@ void AioChannel::transfer_now(std::uint32_t index) {
   const Request& first = transfer.pages[0].request;
   auto offset = static_cast<off_t>(FileStore::offset_of(first.page));
   auto count = static_cast<int>(transfer.count);
-  ssize_t done = first.operation == Operation::read ? preadv(store_.fd(), transfer.vectors.data(), count, offset)
-                                                    : pwritev(store_.fd(), transfer.vectors.data(), count, offset);
+  auto make = [&](int file) {
+    return first.operation == Operation::read ? preadv(file, transfer.vectors.data(), count, offset)
+                                              : pwritev(file, transfer.vectors.data(), count, offset);
+  };
+  const int file = store_.fd();
+  ssize_t done = make(file);
+  if (done < 0 && errno == EBADF && store_.take_back(file)) done = make(store_.fd());
   finish(index, done < 0 ? -errno : done);
+}
+
+// The program may have closed the file, the event or both, by a call that nobody saw. What is at the kernel has its
+// own references. False: they were open, and something else is wrong.
+bool AioChannel::take_back_descriptors() {
+  const int file = static_cast<int>(transfers_[unsent_[0]].control.aio_fildes);
+  const bool event_lost = raw::failed(raw::call(SYS_fcntl, event_, F_GETFD));
+  const bool file_lost = file != store_.fd() || raw::failed(raw::call(SYS_fcntl, file, F_GETFD));
+  if (!event_lost && !file_lost) return false;
+  if (file_lost && !store_.take_back(file)) return false;
+  if (!event_lost) return true;
+  store_.descriptors().remove(event_);
+  event_ = store_.descriptors().adopt(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return event_ >= 0;
 }
 
 void AioChannel::send_unsent() {
@@ -186,6 +209,7 @@ void AioChannel::send_unsent() {
     long taken = aio::submit(context_, std::span(batch).first(count));
     // No room just now, in the context or in memory: what remains goes with the next poll().
     if (taken == 0 || taken == -EAGAIN || taken == -ENOMEM || taken == -EINTR) return;
+    if (taken == -EBADF && take_back_descriptors()) continue;
     std::uint32_t refused = unsent_[0];
     unsent_.erase(unsent_.begin(), unsent_.begin() + std::max(taken, 1L));
     if (taken > 0)

@@ -63,11 +63,16 @@ class BlockingChannel final : public SynchronousChannel<kFileInFlightMax> {
 
   int transfer(const Request& request, void* bytes) const {
     auto offset = static_cast<off_t>(FileStore::offset_of(request.page));
-    for (;;) {
-      ssize_t done = request.operation == Operation::read ? pread(store_.fd(), bytes, kPageSize, offset)
-                                                          : pwrite(store_.fd(), bytes, kPageSize, offset);
+    for (int taken_back = -1;;) {
+      const int file = store_.fd();
+      ssize_t done = request.operation == Operation::read ? pread(file, bytes, kPageSize, offset)
+                                                          : pwrite(file, bytes, kPageSize, offset);
       if (done == static_cast<ssize_t>(kPageSize)) return 0;
       if (done < 0 && errno == EINTR) continue;
+      if (done < 0 && errno == EBADF && file != taken_back && store_.take_back(file)) {
+        taken_back = store_.fd();
+        continue;
+      }
       return done < 0 ? errno : EIO;
     }
   }

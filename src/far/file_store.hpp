@@ -17,6 +17,7 @@ class FileStore {
   static Result<FileStore> create(FileTarget target);
 
   int fd() const { return target_.fd(); }
+  bool take_back(int lost) const { return target_.take_back(lost); }
   bool direct() const { return target_.direct(); }
   SlabTable& slabs() { return slabs_; }
   const SlabTable& slabs() const { return slabs_; }

@@ -149,10 +149,6 @@ Result<int> create_unnamed(const FileSettings& settings, bool& direct) {
 
 }  // namespace
 
-FileTarget::~FileTarget() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Result<FileTarget> FileTarget::open(const FileSettings& settings) {
   FileTarget target;
   target.direct_ = settings.direct;
@@ -161,13 +157,13 @@ Result<FileTarget> FileTarget::open(const FileSettings& settings) {
   if (exists && S_ISLNK(found.st_mode) && stat(settings.path.c_str(), &found) == 0 && !S_ISBLK(found.st_mode))
     return refuse(0, settings.path + " is a symbolic link", "name a file that does not exist yet");
   if (exists && S_ISBLK(found.st_mode)) {
-    target.fd_ = open_maybe_direct(settings.path, O_RDWR | O_EXCL | O_CLOEXEC, target.direct_);
-    if (target.fd_ < 0) return cannot_open(errno, settings.path);
-    target.fd_ = DescriptorSet::move_high(target.fd_);
-    auto size = check_block_device(target.fd_, settings);
+    int device = open_maybe_direct(settings.path, O_RDWR | O_EXCL | O_CLOEXEC, target.direct_);
+    if (device < 0) return cannot_open(errno, settings.path);
+    target.file_ = std::make_unique<KeptFile>(DescriptorSet::move_high(device));
+    auto size = check_block_device(target.fd(), settings);
     if (!size) return std::unexpected(size.error());
     target.bytes_ = *size;
-    if (int failed = write_header(target.fd_, target.direct_); failed != 0)
+    if (int failed = write_header(target.fd(), target.direct_); failed != 0)
       return refuse(failed, "cannot write " + settings.path, "check the device");
     return target;
   }
@@ -178,8 +174,8 @@ Result<FileTarget> FileTarget::open(const FileSettings& settings) {
   if (exists && unlink(settings.path.c_str()) != 0) return cannot_open(errno, settings.path);
   auto fd = create_unnamed(settings, target.direct_);
   if (!fd) return std::unexpected(fd.error());
-  target.fd_ = *fd;
-  auto size = reserve_space(target.fd_, settings);
+  target.file_ = std::make_unique<KeptFile>(*fd);
+  auto size = reserve_space(target.fd(), settings);
   if (!size) return std::unexpected(size.error());
   target.bytes_ = *size;
   return target;

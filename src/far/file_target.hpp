@@ -6,10 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "base/error.hpp"
+#include "kernel/kept_file.hpp"
 
 namespace hinterland::far {
 
@@ -26,23 +27,16 @@ class FileTarget {
   // Page 0 of the file; far pages follow.
   static constexpr std::uint64_t kHeaderBytes = 4096;
 
-  FileTarget() = default;
-  FileTarget(FileTarget&& other) noexcept { *this = std::move(other); }
-  FileTarget& operator=(FileTarget&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(direct_, other.direct_);
-    return *this;
-  }
-  ~FileTarget();
   static Result<FileTarget> open(const FileSettings& settings);
 
-  int fd() const { return fd_; }
+  int fd() const { return file_->descriptor(); }
+  // After a call with `lost` failed with EBADF: whether fd() is open again.
+  bool take_back(int lost) const { return file_->take_back(lost); }
   std::uint64_t bytes() const { return bytes_; }  // for pages: whole slabs, without the header
   bool direct() const { return direct_; }
 
  private:
-  int fd_ = -1;
+  std::unique_ptr<KeptFile> file_;
   std::uint64_t bytes_ = 0;
   bool direct_ = false;
 };

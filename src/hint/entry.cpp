@@ -5,6 +5,10 @@
 #include <cerrno>
 
 #include "base/inside.hpp"
+#include "base/own_stack.hpp"
+#include "base/roomy_stack.hpp"
+#include "base/signal_handlers.hpp"
+#include "base/signal_mask.hpp"
 #include "hint/regions.hpp"
 #include "hinterland/hint.h"
 #include "paging/pager.hpp"
@@ -12,20 +16,34 @@
 namespace hinterland::hint {
 namespace {
 
-// Runs body(Pager&) with errno kept; `otherwise` where there is no pager, or where a signal
-// handler interrupted the runtime: what it holds could be what the body waits for.
+// On a stack with room the call stays where it is. Elsewhere, on an alternate stack, a coroutine's or a far one, it
+// works on one of the runtime's own. Signals are blocked there: a handler that left by siglongjmp would take that
+// along. (Where there are no handlers, they need not be.)
 template <typename Body>
-int with_pager(int otherwise, Body&& body) {
-  Pager* pager = Pager::current();
-  if (pager == nullptr || t_inside_runtime != 0) return otherwise;
+auto with_room(const Body& body) {
+  if (stack_room::has_room() || !stack_room::is_noted()) [[likely]]
+    return body();
+  const bool blocks = signal_handlers::possible();
+  const std::uint64_t before = blocks ? signal_mask::block(signal_handlers::kAllButFaults) : 0;
+  const auto result = on_own_stack(body);
+  if (blocks) signal_mask::set(before);
+  return result;
+}
+
+// Runs body(Pager&) with errno kept; `otherwise` where there is no pager, or where a signal
+// handler interrupted the runtime: what it holds could be what the body waits for. The body captures by value: what
+// it refers to on the caller's stack may be far.
+template <typename Body>
+int with_pager(int otherwise, const Body& body) {
+  if (Pager::current() == nullptr || t_inside_runtime != 0) return otherwise;
   int errno_before = errno;
-  int result = body(*pager);
+  int result = with_room([body] { return body(*Pager::current()); });
   errno = errno_before;
   return result;
 }
 
 void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
-  with_pager(0, [&](Pager& pager) {
+  with_pager(0, [=](Pager& pager) {
     Hint wanted{.address = reinterpret_cast<std::uintptr_t>(address),
                 .size = size,
                 .read_ahead = read_ahead,
@@ -41,21 +59,21 @@ void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::u
 }
 
 int pin(const void* address, std::size_t size) {
-  return with_pager(EBUSY, [&](Pager& pager) { return pager.pin(reinterpret_cast<std::uintptr_t>(address), size); });
+  return with_pager(EBUSY, [=](Pager& pager) { return pager.pin(reinterpret_cast<std::uintptr_t>(address), size); });
 }
 
 int unpin(const void* address, std::size_t size) {
   return with_pager(EBUSY,
-                    [&](Pager& pager) { return pager.unpin(reinterpret_cast<std::uintptr_t>(address), size); });
+                    [=](Pager& pager) { return pager.unpin(reinterpret_cast<std::uintptr_t>(address), size); });
 }
 
 int discard(void* address, std::size_t size) {
   return with_pager(EBUSY,
-                    [&](Pager& pager) { return pager.discard(reinterpret_cast<std::uintptr_t>(address), size); });
+                    [=](Pager& pager) { return pager.discard(reinterpret_cast<std::uintptr_t>(address), size); });
 }
 
 void cold(const void* address, std::size_t size) {
-  with_pager(0, [&](Pager& pager) {
+  with_pager(0, [=](Pager& pager) {
     pager.cold(reinterpret_cast<std::uintptr_t>(address), size);
     return 0;
   });

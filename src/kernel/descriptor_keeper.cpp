@@ -73,7 +73,8 @@ int DescriptorKeeper::take_back(int kept) const {
   long taken = raw::call(SYS_pidfd_getfd, holder, kept, 0);
   raw::call(SYS_close, holder);
   if (raw::failed(taken)) return static_cast<int>(taken);
-  long high = raw::call(SYS_fcntl, taken, F_DUPFD_CLOEXEC, kFirstHigh);
+  // Where it was: another number may be that of another descriptor of ours, which is lost as well and not missed yet.
+  long high = raw::call(SYS_fcntl, taken, F_DUPFD_CLOEXEC, std::max(kept, kFirstHigh));
   if (raw::failed(high)) return static_cast<int>(taken);
   raw::call(SYS_close, taken);
   return static_cast<int>(high);

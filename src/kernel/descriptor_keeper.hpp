@@ -22,8 +22,8 @@ class DescriptorKeeper {
   int hold(std::span<const int> kept);
   // Blocks until the thread that calls hold() has what it keeps, or cannot have it.
   void wait_until_settled();
-  // A new descriptor, 900 or above, for what `kept` was when hold() began. -errno: there is no keeper, or the kernel
-  // has no descriptors of threads (before 6.9). Any thread; does not block.
+  // A new descriptor, 900 or above, for what `kept` was when hold() began: under the same number, if that is free.
+  // -errno: there is no keeper, or the kernel has no descriptors of threads (before 6.9). Any thread; does not block.
   int take_back(int kept) const;
   // In a forked child the thread is not there.
   void after_fork_in_child();

@@ -16,6 +16,7 @@
 #include "base/mutex.hpp"
 #include "base/raw_call.hpp"
 #include "kernel/descriptor_keeper.hpp"
+#include "kernel/kept_file.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "kernel/userfaultfd_abi.hpp"
@@ -130,6 +131,7 @@ Status RealKernel::open() {
     *inherited = -1;
   }
   keeper_.after_fork_in_child();
+  KeptFile::after_fork_in_child();
   taking_back_.reset_after_fork();
   for (std::atomic<int>& copier : copiers_)
     if (int descriptor = copier.exchange(-1); descriptor >= 0) close(descriptor);
@@ -154,8 +156,10 @@ Status RealKernel::open() {
 
 int RealKernel::keep_descriptors() {
   kept_fault_fd_ = fault_fd_.load();
-  const int kept[] = {kept_fault_fd_};
-  return keeper_.hold(kept);
+  std::array<int, 1 + KeptFile::kMax> kept;
+  kept[0] = kept_fault_fd_;
+  std::size_t files = KeptFile::begin_keeping(keeper_, std::span(kept).subspan(1));
+  return keeper_.hold(std::span(kept).first(1 + files));
 }
 
 // EBADF: the program closed it. ENOTTY: it has put a file of its own in its place.

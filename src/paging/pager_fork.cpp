@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
+#include "kernel/kept_file.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/reservation.hpp"
 
@@ -78,6 +79,7 @@ int Pager::before_fork() {
   parts.refuse_copies();
   parts.heap_calls.close();
   parts.map_mutex.lock();
+  KeptFile::take_back_all();
   parts.core.devices.begin_child();
   if (!parts.core.managed.load()) return 0;
   parts.pause_movers();

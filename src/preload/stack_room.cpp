@@ -16,8 +16,6 @@ extern "C" void* __libc_stack_end;
 
 namespace hinterland::stack_room {
 
-thread_local Roomy t_roomy;
-
 namespace {
 
 constexpr std::size_t kNeeded = 16 * kKiB;     // four times the most that was measured
@@ -51,6 +49,7 @@ bool stands_on_alternate() {
 }  // namespace
 
 void begin() {
+  g_noted.store(true, std::memory_order_relaxed);
   Roomy own = raw::call(SYS_gettid) == raw::call(SYS_getpid) ? stack_of_first() : stack_of_other();
   t_roomy = own.bytes > kNeeded ? Roomy{own.low + kNeeded, own.bytes - kNeeded} : Roomy{};
 }

@@ -9,25 +9,14 @@
 #include <type_traits>
 
 #include "base/own_stack.hpp"
+#include "base/roomy_stack.hpp"
 
 namespace hinterland::stack_room {
-
-// The part of the calling thread's own stack that has room below it. Nothing: not known, as in threads that were made
-// by clone(2).
-struct Roomy {
-  std::uintptr_t low = 0;
-  std::size_t bytes = 0;
-};
-extern __attribute__((tls_model("initial-exec"))) thread_local Roomy t_roomy;
 
 // For a thread of the program, when it starts.
 void begin();
 // The thread has an alternate stack: where that is part of its own one, nothing of that is known to have room.
 void alternate(const stack_t& stack);
-
-inline bool has_room() {
-  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - t_roomy.low < t_roomy.bytes;
-}
 
 // Signals are blocked where the caller stands on its alternate stack: another one's frame would be written over it.
 void call_elsewhere(void (*body)(void*), void* argument);

@@ -21,9 +21,32 @@ using Handler = void (*)(int);
 // Whether the mask that goes with a signal's handler was to hold SIGBUS.
 std::array<std::atomic<bool>, 65> g_blocks_bus;  // relaxed: it changes when the action does, and says no more
 
+// What libc's functions for signals hand to the kernel lies here or below, on a stack that may be far: the kernel
+// would not wait for the page, change the mask, and not say what it was. So that part of the stack stays there
+// meanwhile.
+class StackHeld {
+ public:
+  StackHeld()
+      : low_(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - kBelow),
+        held_(is_far(reinterpret_cast<void*>(low_)) || is_far(reinterpret_cast<void*>(low_ + kBytes))) {
+    if (held_) hl_self_paging.hold(low_, kBytes, 1);
+  }
+  ~StackHeld() {
+    if (held_) hl_self_paging.let_go(low_, kBytes);
+  }
+  StackHeld(const StackHeld&) = delete;
+  StackHeld& operator=(const StackHeld&) = delete;
+
+ private:
+  static constexpr std::size_t kBelow = 1024, kBytes = 1536;
+  std::uintptr_t low_;
+  bool held_;
+};
+
 // With both sets here: libc hands them on to the kernel.
 template <typename Change>
 int change_mask(int how, const sigset_t* set, sigset_t* old, Change&& change) {
+  StackHeld held;
   sigset_t before;
   int result = change(how, MaskForKernel(set).get(), &before);
   if (result != 0) return result;
@@ -48,6 +71,7 @@ int change_action(int number, const struct sigaction* action, struct sigaction* 
     if (result == 0 && old != nullptr) *old = before;
     return result;
   }
+  StackHeld held;
   bool blocks = action != nullptr && sigismember(&wanted.sa_mask, SIGBUS) == 1;
   if (blocks) sigdelset(&wanted.sa_mask, SIGBUS);
   int result = next(number, action != nullptr ? &wanted : nullptr, &before);

@@ -174,8 +174,15 @@ static void descriptors(void) {
 
 // All descriptors are closed by instructions, which nobody sees: how many there were is the runtime's affair, and
 // what far memory holds is not.
-static void closed_unseen(void) {
-  make = by_instruction;
+static void closed_once(void) {
+  char* at = far();
+  CALL3(SYS_close_range, 3, ~0u, 0);
+  count("in the next program", at, PAGES, 0);
+  fill(at, PAGES);
+  count("in the next program", at, PAGES, 0);
+}
+
+static void closed_unseen(char* program) {
   char* at = far();
   for (int round = 0; round < 3; ++round) {
     for (int i = 3; i < 1100; ++i) CALL3(SYS_close, i, 0, 0);
@@ -191,7 +198,10 @@ static void closed_unseen(void) {
     if (child == 0) {
       CALL3(SYS_close_range, 3, ~0u, 0);
       count("in a child", at, PAGES, 0);
+      fill(at, PAGES);
+      count("in a child, written", at, PAGES, 0);
       fflush(stdout);
+      if (round == 1) execl(program, program, "instruction", "once", NULL);
       _exit(0);
     }
     int status = 0;
@@ -205,7 +215,11 @@ int main(int argc, char** argv) {
   check_preloaded();
   if (argc > 1 && strcmp(argv[1], "instruction") == 0) make = by_instruction;
   if (argc > 2 && strcmp(argv[2], "descriptors") == 0) {
-    closed_unseen();
+    closed_unseen(argv[0]);
+    return 0;
+  }
+  if (argc > 2) {
+    closed_once();
     return 0;
   }
   dropped();

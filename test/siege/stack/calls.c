@@ -18,6 +18,8 @@
 #include <threads.h>
 #include <utmp.h>
 
+#include <hinterland/hint.h>
+
 #include "../../preload/report.h"
 
 enum { kBytes = 256 << 10, kPage = 4096, kHigh = 700 };
@@ -248,7 +250,57 @@ static size_t drop_block(long result) {
   return 0;
 }
 
+// --- hints, of pages that others' memory has pushed out
+// --------------------------------------------------------------------------------------------------------
+enum { kManyPages = 8192 };
+static char* g_many;
+static size_t g_next;
+static void next_page(void) {
+  if (g_many == NULL) {
+    g_many = mmap(NULL, kManyPages * kPage, PLAIN, ANONYMOUS, -1, 0);
+    CHECK(g_many != MAP_FAILED);
+    for (size_t i = 0; i < kManyPages; ++i) g_many[i * kPage] = 1;
+  }
+  g_next = (g_next + 1237) % (kManyPages - 16);
+  g_bytes = g_many + g_next * kPage;
+}
+static size_t still_there(long result) {
+  CHECK(result == 0 && *g_bytes == 1);
+  return 0;
+}
+static size_t filled_again(long result) {
+  CHECK(result == 0);
+  *g_bytes = 1;
+  return 0;
+}
+CALL_RETURNING(hint_read, (hl_read(g_bytes), 0))
+CALL_RETURNING(hint_write, (hl_write(g_bytes), 0))
+CALL_RETURNING(hint_in_order, (hl_seq_read(g_bytes), 0))
+CALL_RETURNING(hint_prefetch, (hl_prefetch(g_bytes, 8 * kPage), 0))
+CALL_RETURNING(hint_cold, (hl_cold(g_bytes, kPage), 0))
+CALL_RETURNING(hint_pin, hl_pin(g_bytes, kPage) & 0)
+CALL_RETURNING(hint_unpin, hl_unpin(g_bytes, kPage) & 0)
+CALL_RETURNING(hint_discard, hl_discard(g_bytes, kPage) & 0)
+
+// --- masks
+// --------------------------------------------------------------------------------------------------------
+static sigset_t g_none, g_before;
+CALL_RETURNING(mask, pthread_sigmask(SIG_BLOCK, &g_none, &g_before))
+CALL_RETURNING(mask_of_process, sigprocmask(SIG_BLOCK, &g_none, NULL))
+CALL_RETURNING(mask_raw, syscall(SYS_rt_sigprocmask, SIG_BLOCK, &g_none, NULL, 8))
+
 const struct call kCalls[] = {
+    {"hl_read", next_page, hint_read, still_there, 0},
+    {"hl_write", next_page, hint_write, still_there, 0},
+    {"hl_seq_read", next_page, hint_in_order, still_there, 0},
+    {"hl_prefetch", next_page, hint_prefetch, still_there, 0},
+    {"hl_cold", next_page, hint_cold, still_there, 0},
+    {"hl_pin", next_page, hint_pin, still_there, 0},
+    {"hl_unpin", NULL, hint_unpin, still_there, 0},
+    {"hl_discard", next_page, hint_discard, filled_again, 0},
+    {"pthread_sigmask", NULL, mask, must_be_zero, 0},
+    {"sigprocmask", NULL, mask_of_process, must_be_zero, 0},
+    {"syscall/sigprocmask", NULL, mask_raw, must_be_zero, 0},
     {"mmap", NULL, map, drop_made, 0},
     {"mmap64", NULL, map64, drop_made, 0},
     {"mmap/fixed", new_bytes, map_over, drop_bytes, 0},
