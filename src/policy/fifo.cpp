@@ -15,10 +15,10 @@ struct Fifo {
 
 void* create(const hl_policy_env* environment) {
   void* place = environment->reserve(sizeof(Fifo));
-  void* links = environment->reserve(std::uint64_t{environment->window_pages} * sizeof(PageLinks::Link));
+  void* links = environment->reserve(std::uint64_t{environment->window_pages} * sizeof(PageLink));
   if (place == nullptr || links == nullptr) return nullptr;
   auto* fifo = new (place) Fifo;
-  fifo->links.links = static_cast<PageLinks::Link*>(links);
+  fifo->links.links = static_cast<PageLink*>(links);
   return fifo;
 }
 

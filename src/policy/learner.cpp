@@ -42,15 +42,15 @@ class LearnerPolicy {
   // Of zeroed memory. False when there is none for the pages.
   bool create(const hl_policy_env& environment) {
     environment_ = environment;
-    links_.links = reserve<PageLinks::Link>();
-    pages_ = reserve<Page>();
+    pages_.links =
+        static_cast<Page*>(environment_.reserve(std::uint64_t{environment_.window_pages} * sizeof(Page)));
     returns_.start();
-    return links_.links != nullptr && pages_ != nullptr;
+    return pages_.links != nullptr;
   }
   std::uint64_t size() const { return held_; }
 
   void arrived(hl_page page, hl_arrival why) {
-    if (links_.in_list(page)) return;
+    if (pages_.in_list(page)) return;
     if (why == HL_ARRIVAL_RETURNED)
       restore(page);
     else
@@ -62,8 +62,8 @@ class LearnerPolicy {
     returns_.next_tick(++tick_);
   }
   void departed(hl_page page) {
-    if (links_.in_list(page)) take_out(page);
-    pages_[page] = {};
+    if (pages_.in_list(page)) take_out(page);
+    page_of(page) = {};
   }
   std::uint32_t choose_victims(hl_page* out, std::uint32_t max) {
     std::uint32_t chosen = 0, questions = questions_for(max);
@@ -81,28 +81,26 @@ class LearnerPolicy {
   }
 
  private:
-  struct Page {
+  struct Page : PageLink {
     std::uint16_t tick;  // when it came or left, modulo
     std::uint16_t list;  // plus 1: that it lies in or left from; 0: never seen
   };
 
-  template <typename T>
-  T* reserve() {
-    return static_cast<T*>(environment_.reserve(std::uint64_t{environment_.window_pages} * sizeof(T)));
-  }
   bool was_hinted(hl_page page) const {
     return environment_.was_hinted != nullptr && environment_.was_hinted(environment_.runtime, page) != 0;
   }
 
-  std::uint32_t ticks_since(hl_page page) const { return static_cast<std::uint16_t>(tick_ - pages_[page].tick); }
-  unsigned list_of(hl_page page) const { return pages_[page].list - 1u; }
+  Page& page_of(hl_page page) { return pages_.links[page]; }
+  const Page& page_of(hl_page page) const { return pages_.links[page]; }
+  std::uint32_t ticks_since(hl_page page) const { return static_cast<std::uint16_t>(tick_ - page_of(page).tick); }
+  unsigned list_of(hl_page page) const { return page_of(page).list - 1u; }
   bool just_came(hl_page page) const {
-    return page < environment_.window_pages && links_.in_list(page) && ticks_since(page) <= 1;
+    return page < environment_.window_pages && pages_.in_list(page) && ticks_since(page) <= 1;
   }
 
   // Its kind, and what its coming back says of the list that it had left from.
   unsigned kind_of(hl_page page, hl_arrival why) {
-    const Page& known = pages_[page];
+    const Page& known = page_of(page);
     bool returns = why != HL_ARRIVAL_FIRST_TOUCH && known.list != 0;
     std::uint32_t away = returns ? ticks_since(page) : 0;
     if (returns) returns_.came_back(list_of(page), away);
@@ -114,32 +112,32 @@ class LearnerPolicy {
     return how + (beside ? kBesideNeighbour : 0) + (was_soon ? kWasSoonBefore : 0);
   }
   void put(hl_page page, unsigned list) {
-    pages_[page].list = static_cast<std::uint16_t>(list + 1);
-    lists_[list].push_back(links_, page);
+    page_of(page).list = static_cast<std::uint16_t>(list + 1);
+    lists_[list].push_back(pages_, page);
   }
   void enter(hl_page page, unsigned kind) {
-    pages_[page].tick = static_cast<std::uint16_t>(tick_);
+    page_of(page).tick = static_cast<std::uint16_t>(tick_);
     put(page, ReturnLists::list_of(kind, 0));
   }
   void take_out(hl_page page) {
-    lists_[list_of(page)].remove(links_, page);
+    lists_[list_of(page)].remove(pages_, page);
     --held_;
   }
   void leave(hl_page page) {
     take_out(page);
     returns_.left(tick_, list_of(page));
-    pages_[page].tick = static_cast<std::uint16_t>(tick_);
+    page_of(page).tick = static_cast<std::uint16_t>(tick_);
   }
   // It could not be taken: back to where it was, as if it came now, and nothing is learned from it.
   void restore(hl_page page) {
-    if (pages_[page].list == 0) return enter(page, kFirst);
+    if (page_of(page).list == 0) return enter(page, kFirst);
     returns_.did_not_leave(tick_ - ticks_since(page), list_of(page));
     enter(page, ReturnLists::kind_of(list_of(page)));
   }
   // A hint has named it: as young as if it came now.
   void renew(hl_page page) {
     unsigned kind = ReturnLists::kind_of(list_of(page));
-    lists_[list_of(page)].remove(links_, page);
+    lists_[list_of(page)].remove(pages_, page);
     enter(page, kind);
   }
   // One step of a walk round all lists: the page at the front goes on to the list of its age, or the walk goes on.
@@ -152,7 +150,7 @@ class LearnerPolicy {
     if (now <= age) return walk_on();
     // The first answer says nothing: from then on hints are listened for.
     if (now >= kHeardFrom && was_hinted(page) && age >= kHeardFrom) return renew(page);
-    lists_[list].remove(links_, page);
+    lists_[list].remove(pages_, page);
     put(page, ReturnLists::list_of(ReturnLists::kind_of(list), now));
   }
   void walk_on() { ageing_ = (ageing_ + 1) % ReturnLists::kLists; }
@@ -180,8 +178,7 @@ class LearnerPolicy {
   }
 
   hl_policy_env environment_{};
-  PageLinks links_;
-  Page* pages_ = nullptr;
+  LinksOf<Page> pages_;
   std::uint64_t held_ = 0, arrivals_ = 0, random_ = 0x9e3779b97f4a7c15;
   std::uint32_t tick_ = 1;
   unsigned ageing_ = 0;
