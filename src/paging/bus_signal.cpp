@@ -213,8 +213,8 @@ Status install() {
                     ~signal_handlers::kFaults};
   KernelAction before{};
   if (long result = system_action(&ours, &before); result != 0)
-    return std::unexpected(
-        Error::make(static_cast<int>(-result), "no handler for SIGBUS can be installed").remedy("use --fault message"));
+    return std::unexpected(Error::make(static_cast<int>(-result), "no handler for SIGBUS can be installed")
+                               .remedy("use --fault message"));
   g_action = before;
   // It may be blocked: inherited.
   raw::call(SYS_rt_sigprocmask, SIG_UNBLOCK, raw::word_of(&kBus), 0, sizeof kBus);

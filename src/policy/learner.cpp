@@ -42,8 +42,7 @@ class LearnerPolicy {
   // Of zeroed memory. False when there is none for the pages.
   bool create(const hl_policy_env& environment) {
     environment_ = environment;
-    pages_.links =
-        static_cast<Page*>(environment_.reserve(std::uint64_t{environment_.window_pages} * sizeof(Page)));
+    pages_.links = static_cast<Page*>(environment_.reserve(std::uint64_t{environment_.window_pages} * sizeof(Page)));
     returns_.start();
     return pages_.links != nullptr;
   }

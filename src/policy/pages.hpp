@@ -13,8 +13,8 @@ struct PolicyPages {
 
   // False when there is no memory for it.
   bool create(const hl_policy_env& environment) {
-    links.links = static_cast<PageLink*>(
-        environment.reserve(std::uint64_t{environment.window_pages} * sizeof(PageLink)));
+    links.links =
+        static_cast<PageLink*>(environment.reserve(std::uint64_t{environment.window_pages} * sizeof(PageLink)));
     notes = static_cast<std::uint8_t*>(environment.reserve(environment.window_pages));
     environment_ = environment;
     return links.links != nullptr && notes != nullptr;
