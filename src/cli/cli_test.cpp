@@ -19,7 +19,7 @@
 #include "cli/preload_library.hpp"
 #include "cli/report.hpp"
 #include "cli/running.hpp"
-#include "paging/fetcher.hpp"
+#include "paging/in/fetcher.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland::cli {

@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/stats.hpp"
 #include "kernel/scheduling.hpp"
-#include "paging/core.hpp"
+#include "paging/page/core.hpp"
 #include "paging/testing/real_pager.hpp"
 
 namespace hinterland::testing {

@@ -17,7 +17,7 @@
 #include "kernel/scheduling.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/runtime_thread.hpp"
+#include "paging/place/runtime_thread.hpp"
 
 namespace hinterland {
 namespace {

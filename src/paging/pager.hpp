@@ -18,7 +18,9 @@
 #include "far/device.hpp"
 #include "hinterland/policy.h"
 #include "kernel/kernel.hpp"
-#include "paging/fault_observer.hpp"
+#include "paging/page/fault_observer.hpp"
+#include "paging/serve/fault_outcome.hpp"
+#include "paging/serve/hint.hpp"
 
 namespace hinterland {
 
@@ -37,23 +39,6 @@ struct PagerOptions {
   void (*on_managed)() = nullptr;
   FaultObserver* observer = nullptr;  // told of each fault; lives as long as the process
   ObserveOnRequest observe_on_request = nullptr;
-};
-
-// What became of a fault in signal mode.
-enum class FaultOutcome : std::uint8_t {
-  served,   // touch it again
-  foreign,  // what is mapped there is not ours: a file, for example
-  lost,     // the page cannot be had
-};
-
-// What a program says about its next accesses. (Eden 3.1)
-struct Hint {
-  std::uintptr_t address = 0;       // anything: what does not lie in the window is passed over
-  std::size_t size = 1;             // bytes from there on; 0 counts as 1
-  std::int32_t read_ahead = 0;      // pages behind the range, or, below zero, before it
-  bool read_ahead_limited = false;  // no more than the program's setting for faults
-  bool write = false;
-  std::uint8_t priority = 0;  // to the policy: 0 (keep) to 15 (evict soon)
 };
 
 // A region that the program created (include/hinterland/region.h).

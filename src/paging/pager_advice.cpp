@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "base/raw_call.hpp"
+#include "paging/page/reservation.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/reservation.hpp"
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24  // Linux 5.18
@@ -142,7 +142,7 @@ void Pager::Impl::bring_for_kernel(std::uintptr_t address, std::size_t length) {
   regions.for_each(address, address + length, [&](const Region& piece) {
     if (piece.surrendered || piece.protection == PROT_NONE) return;
     for (std::uintptr_t at = piece.start; at < piece.end; at += kPageSize)
-      signal_faults.bring(core.window.index_of(at), (piece.protection & PROT_WRITE) != 0);
+      bring(core.window.index_of(at), (piece.protection & PROT_WRITE) != 0);
   });
 }
 

@@ -11,8 +11,8 @@
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
 #include "kernel/kept_file.hpp"
+#include "paging/page/reservation.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/reservation.hpp"
 
 namespace hinterland {
 namespace {

@@ -9,8 +9,8 @@
 #include <ctime>
 
 #include "base/own_stack.hpp"
+#include "paging/page/undisturbed.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 namespace {
@@ -99,7 +99,7 @@ int Pager::Impl::pin(Pager& pager, std::uintptr_t address, std::size_t length) {
   for (std::uint32_t i = 0; i < range.count; ++i) mark_held(core, range.first + i);
   pager.hint({.address = address, .size = length});
   for (std::uint32_t i = 0; i < range.count; ++i) {
-    if (core.faults_by_signal && core.managed.load()) signal_faults.bring(range.first + i, false);
+    if (core.faults_by_signal && core.managed.load()) bring(range.first + i, false);
     if (read_by_the_kernel(core.address_of(range.first + i))) continue;
     unpin(address, length);
     return EFAULT;

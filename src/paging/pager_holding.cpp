@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "paging/bus_signal.hpp"
+#include "paging/page/undisturbed.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 namespace {
@@ -33,6 +33,24 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
   });
 }
 
+bool Pager::Impl::bring(PageIndex page, bool write) {
+  if (signal_faults.is_there(page, write)) return true;
+  // The page will be busy in our hands: no signal handler may run here that touches it.
+  Undisturbed undisturbed;
+  struct Wanted {
+    SignalFaults& faults;
+    PageIndex page;
+    bool write, there;
+  } wanted{signal_faults, page, write, false};
+  bus_signal::on_local_stack(
+      [](void* argument) {
+        auto* asked = static_cast<Wanted*>(argument);
+        asked->there = asked->faults.bring(asked->page, asked->write);
+      },
+      &wanted, sizeof wanted);
+  return wanted.there;
+}
+
 bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write) {
   Core& core = impl_->core;
   impl_->refuse_copies();
@@ -42,7 +60,7 @@ bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write
     // Evictors take the busy bit and then look at the mark, we the other way round: one of us sees the other. (Theirs
     // is a locked instruction, which on x86-64 is as good as this fence.)
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    there = impl_->signal_faults.bring(page, write) && there;
+    there = impl_->bring(page, write) && there;
   });
   return there;
 }

@@ -10,17 +10,17 @@
 #include <memory>
 #include <vector>
 
-#include "paging/copy_mark.hpp"
-#include "paging/core.hpp"
-#include "paging/evictor.hpp"
-#include "paging/handler_team.hpp"
 #include "paging/heap_calls.hpp"
-#include "paging/hints.hpp"
+#include "paging/out/evictor.hpp"
+#include "paging/out/reclaimer.hpp"
+#include "paging/page/copy_mark.hpp"
+#include "paging/page/core.hpp"
 #include "paging/pager.hpp"
-#include "paging/program_threads.hpp"
-#include "paging/reclaimer.hpp"
+#include "paging/place/program_threads.hpp"
 #include "paging/regions.hpp"
-#include "paging/signal_faults.hpp"
+#include "paging/serve/handler_team.hpp"
+#include "paging/serve/hints.hpp"
+#include "paging/serve/signal_faults.hpp"
 
 namespace hinterland {
 
@@ -124,6 +124,8 @@ struct Pager::Impl {
 
   // --- pager_holding.cpp
   void may_leave(PageIndex page);
+  // In signal mode, for the kernel: SignalFaults::bring() where it may be called. Any thread of the program.
+  bool bring(PageIndex page, bool write);
   bool is_foreign(std::uintptr_t address);
   void let_go_of_freed(std::uintptr_t address, std::size_t length);
 

@@ -14,8 +14,8 @@
 #include <span>
 
 #include "base/raw_call.hpp"
+#include "paging/page/reservation.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/reservation.hpp"
 
 namespace hinterland {
 namespace {

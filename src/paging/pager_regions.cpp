@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "paging/page/undisturbed.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/undisturbed.hpp"
 
 namespace hinterland {
 namespace {

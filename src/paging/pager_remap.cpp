@@ -10,8 +10,8 @@
 #include <ctime>
 
 #include "base/raw_call.hpp"
+#include "paging/page/reservation.hpp"
 #include "paging/pager_impl.hpp"
-#include "paging/reservation.hpp"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "paging/policy_host.hpp"
+#include "paging/page/policy_host.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland {

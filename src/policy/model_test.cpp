@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "far/test_support.hpp"
-#include "paging/reservation.hpp"
+#include "paging/page/reservation.hpp"
 #include "policy/policies.hpp"
 #include "policy/proven_share.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "far/test_support.hpp"
-#include "paging/policy_host.hpp"
+#include "paging/page/policy_host.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland {

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "paging/policy_host.hpp"
+#include "paging/page/policy_host.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "hinterland/policy.h"
-#include "paging/streams.hpp"
+#include "paging/in/streams.hpp"
 #include "trace/replay_outlook.hpp"
 #include "trace/replay_pager.hpp"
 #include "trace/trace_file.hpp"

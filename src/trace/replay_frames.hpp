@@ -1,5 +1,6 @@
 // The ring of frames as replay sees it: places without memory. In the order in which they were taken, as FrameRing
-// has them (paging/frames.hpp): how long a page stays parked depends on what else goes through the ring meanwhile.
+// has them (paging/page/frames.hpp): how long a page stays parked depends on what else goes through the ring
+// meanwhile.
 #pragma once
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 namespace hinterland::trace {
 namespace {
 
-constexpr std::uint32_t kGroup = 16;      // pages that are numbered together (paging/page_table.hpp)
+constexpr std::uint32_t kGroup = 16;      // pages that are numbered together (paging/page/page_table.hpp)
 constexpr hl_page kPagesMax = 1u << 26;   // 256 GiB of pages that fault
 constexpr std::uint32_t kBatchMax = 256;  // as Evictor::kBatchMax
 constexpr int kRoundsMax = 16;            // of one call to reclaim, as Evictor::reclaim()

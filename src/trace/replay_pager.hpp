@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "hinterland/policy.h"
-#include "paging/core.hpp"
-#include "paging/write_forecast.hpp"
+#include "paging/page/core.hpp"
+#include "paging/page/write_forecast.hpp"
 #include "trace/replay_far_space.hpp"
 #include "trace/replay_frames.hpp"
 

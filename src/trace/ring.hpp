@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/units.hpp"
-#include "paging/fault_observer.hpp"
+#include "paging/page/fault_observer.hpp"
 #include "trace/shared_queue.hpp"
 
 namespace hinterland::trace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "paging/fault_observer.hpp"
+#include "paging/page/fault_observer.hpp"
 
 namespace hinterland::trace {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "paging/fault_observer.hpp"
+#include "paging/page/fault_observer.hpp"
 #include "trace/bytes.hpp"
 #include "trace/ring.hpp"
 
@@ -85,9 +85,9 @@ struct HintRecord {
   bool operator==(const HintRecord&) const = default;
 };
 
-// A hint that found all its pages there. Hardly any such ask the runtime (paging/hint_map.hpp): each page's first one
-// since reclaim last looked at the page, of these one in kHintCallersEvery. So they show who hints what is there
-// anyway, and not how often.
+// A hint that found all its pages there. Hardly any such ask the runtime (paging/page/hint_map.hpp): each page's
+// first one since reclaim last looked at the page, of these one in kHintCallersEvery. So they show who hints what is
+// there anyway, and not how often.
 struct HintFoundRecord {
   std::uint64_t time_ns = 0;  // since started_ns
   std::uint64_t page = 0;

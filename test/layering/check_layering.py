@@ -55,9 +55,25 @@ def read_rooms(root):
     return found.group(1).split()
 
 
+def read_subrooms(root, room):
+    """The sub-rooms of a room, lowest first, if it has any: set(SUBROOMS ...) in its CMakeLists.txt."""
+    lists = root / "src" / room / "CMakeLists.txt"
+    found = re.search(r"set\(SUBROOMS\s+([^)]*)\)", lists.read_text()) if lists.is_file() else None
+    return found.group(1).split() if found else []
+
+
+def read_private(root, room):
+    """The headers that only their own sub-room includes: set(PRIVATE_HEADERS ...) in the room's CMakeLists.txt."""
+    lists = root / "src" / room / "CMakeLists.txt"
+    found = re.search(r"set\(PRIVATE_HEADERS\s+([^)]*)\)", lists.read_text()) if lists.is_file() else None
+    return {f"{room}/{name}" for name in found.group(1).split()} if found else set()
+
+
 class Checker:
     def __init__(self, root, rooms):
         self.root, self.rooms = root, rooms
+        self.subrooms = {room: read_subrooms(root, room) for room in rooms}
+        self.private = set().union(*(read_private(root, room) for room in rooms))
         self.findings, self.notes = [], []
 
     def find(self, path, line, message):
@@ -91,11 +107,34 @@ class Checker:
         if target in self.rooms and room in self.rooms and self.rooms.index(target) > self.rooms.index(room):
             self.find(path, line, f'room {room} includes "{name}", but {target} is a higher room; '
                                   f"the order is {' '.join(self.rooms)}")
+        outside = pathlib.PurePath(path).parent != pathlib.PurePath("src", name).parent
+        if outside and name in self.private and not is_test(path):
+            self.find(path, line, f'"{name}" is private to {name.rpartition("/")[0]}; use what that sub-room offers')
+        if target == room and not is_test(path):
+            self.check_include_within(path, line, name, room)
+
+    def check_include_within(self, path, line, name, room):
+        """Sub-rooms have an order, too. What lies in the room's own folder is above all of them; what lies in testing/
+        stands in for lower parts."""
+        order = self.subrooms.get(room, [])
+        if name.startswith(f"{room}/testing/"):
+            return
+        def height(file):
+            folder = pathlib.PurePath(file).parts[1]
+            return order.index(folder) if folder in order else len(order)
+        if order and height(name) > height(path.removeprefix("src/")):
+            here = pathlib.PurePath(path).parts[2]
+            self.find(path, line, f'sub-room {room}/{here} includes "{name}", which is above it; '
+                                  f"the order is {' '.join(order)}, and then {room} itself")
 
     def check_room_known(self, path):
         parts = path.split("/")
         if parts[0] == "src" and len(parts) > 2 and parts[1] not in self.rooms:
             self.find(path, 1, f"src/{parts[1]} is not a room; add it to HINTERLAND_ROOMS in CMakeLists.txt")
+        subrooms = self.subrooms.get(parts[1], []) if parts[0] == "src" and len(parts) > 3 else []
+        if subrooms and parts[2] not in subrooms + ["testing"]:
+            self.find(path, 1, f"src/{parts[1]}/{parts[2]} is not a sub-room; add it to SUBROOMS in "
+                               f"src/{parts[1]}/CMakeLists.txt")
 
     # --- style --------------------------------------------------------------------------------------------------
     def check_code(self, path, text):

@@ -54,6 +54,34 @@ class LayeringTest(unittest.TestCase):
         self.assert_one_finding({"src/base/up.cpp": '// Up.\n#include "far/device.hpp"\n'}, "src/base/up.cpp:2",
                                 "far is a higher room")
 
+    SUBROOMS = {"src/paging/CMakeLists.txt": "set(SUBROOMS page in)\n",
+                "src/paging/page/word.hpp": "// Words.\n#pragma once\n",
+                "src/paging/in/fetcher.hpp": '// Fetches.\n#pragma once\n#include "paging/page/word.hpp"\n'}
+
+    def test_sub_rooms_in_order(self):
+        top = {"src/paging/top.cpp": '// Top.\n#include "paging/in/fetcher.hpp"\n'}
+        self.assertEqual(self.check({**self.SUBROOMS, **top}).findings, [])
+
+    def test_include_of_a_higher_sub_room(self):
+        up = {"src/paging/page/up.hpp": '// Up.\n#pragma once\n#include "paging/in/fetcher.hpp"\n'}
+        self.assert_one_finding({**self.SUBROOMS, **up}, "src/paging/page/up.hpp:3", "sub-room paging/page includes")
+
+    def test_include_of_the_room_from_a_sub_room(self):
+        up = {"src/paging/in/up.hpp": '// Up.\n#pragma once\n#include "paging/pager.cpp"\n'}
+        self.assert_one_finding({**self.SUBROOMS, **up}, "src/paging/in/up.hpp:3", "which is above it")
+
+    def test_a_private_header(self):
+        lists = {"src/paging/CMakeLists.txt": "set(SUBROOMS page in)\nset(PRIVATE_HEADERS page/word.hpp)\n"}
+        self.assert_one_finding({**self.SUBROOMS, **lists}, "src/paging/in/fetcher.hpp:3", "is private to paging/page")
+
+    def test_a_unit_test_in_a_sub_room_may_use_the_whole_room(self):
+        test = {"src/paging/in/fetcher_test.cpp": '// Test.\n#include "paging/pager.cpp"\n'}
+        self.assertEqual(self.check({**self.SUBROOMS, **test}).findings, [])
+
+    def test_an_unknown_sub_room(self):
+        self.assert_one_finding({**self.SUBROOMS, "src/paging/attic/old.hpp": "// Old.\n#pragma once\n"},
+                                "src/paging/attic/old.hpp:1", "is not a sub-room")
+
     def test_include_of_a_higher_room_from_a_unit_test(self):
         self.assert_one_finding({"src/far/device_test.cpp": '// Up.\n#  include "paging/pager.cpp"\n'},
                                 "src/far/device_test.cpp:2", "paging is a higher room")

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "base/units.hpp"
-#include "paging/page_marks.hpp"
-#include "paging/page_table.hpp"
+#include "paging/page/page_marks.hpp"
+#include "paging/page/page_table.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -35,7 +35,7 @@ Take take_of(PageWord word) {
   }
 }
 
-// Reads page words and marks out of the other process's tables (paging/page_table.hpp), a chunk at a time.
+// Reads page words and marks out of the other process's tables (paging/page/page_table.hpp), a chunk at a time.
 class TableReader {
  public:
   static constexpr std::uint32_t kPages = PageTable::kChunkPages, kGroupPages = PageTable::kGroupPages;

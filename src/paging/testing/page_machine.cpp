@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
-#include "paging/reservation.hpp"
+#include "paging/page/reservation.hpp"
 
 namespace hinterland {
 

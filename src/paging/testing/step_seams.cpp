@@ -12,7 +12,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
-#include "paging/reservation.hpp"
+#include "paging/page/reservation.hpp"
 #include "paging/testing/scheduler.hpp"
 
 namespace hinterland {

@@ -1,0 +1,448 @@
+// The eviction pipeline: choose, unmap or take, write back, park, expire.
+#include "paging/out/evictor.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+
+namespace hinterland {
+namespace {
+
+bool all_zero(const void* page) {
+  const auto* words = static_cast<const std::uint64_t*>(page);
+  for (std::size_t i = 0; i < kPageSize / sizeof *words; i += 8) {
+    std::uint64_t any = 0;
+    for (std::size_t j = 0; j < 8; ++j) any |= words[i + j];
+    if (any != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Evictor>> Evictor::create(Core& core) {
+  auto evictor = std::unique_ptr<Evictor>(new Evictor(core));
+  auto channels = core.devices.open_channels();
+  if (!channels) return std::unexpected(channels.error());
+  evictor->channels_ = std::move(*channels);
+  return evictor;
+}
+
+std::size_t Evictor::reclaim(std::size_t wanted) {
+  LockGuard guard(mutex_);
+  settle();
+  // Signed: a page that could not be written and was copied back takes a local page more, until its frame expires.
+  std::ptrdiff_t freed = 0;
+  for (int round = 0; round < 16 && freed < static_cast<std::ptrdiff_t>(wanted);) {
+    std::size_t missing = wanted - static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
+    std::size_t chosen = 0;
+    std::ptrdiff_t freed_now = take_round(std::min<std::size_t>(missing, kBatchMax), &chosen);
+    settle();
+
+    std::uint32_t surplus = surplus_frames();
+    // Nothing left to choose: the second chance has to give way.
+    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(core_.frames.used(), missing));
+    if (surplus != 0) {
+      std::uint32_t expired = expire_frames(surplus);
+      freed_now += expired;
+      if (expired < surplus) empty_frames_of_the_lost();
+    }
+    freed_now += freed_aside_;
+    freed += freed_now;
+    if (freed_now <= 0 && wait_for_frames()) continue;
+    ++round;
+    if (chosen == 0 && freed_now == 0) break;
+    if (core_.devices.all_lost() && freed_now <= 0) break;
+  }
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
+}
+
+std::optional<std::size_t> Evictor::take(std::size_t wanted) {
+  if (!mutex_.try_lock()) return std::nullopt;
+  std::optional<std::size_t> taken;
+  if (taken_count_ == 0) {
+    std::size_t chosen = 0;
+    std::ptrdiff_t freed = take_round(std::min<std::size_t>(wanted, kBatchMax), &chosen) + freed_aside_;
+    taken = static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0)) + taken_count_;
+    has_taken_.store(taken_count_ != 0, std::memory_order_release);  // pairs with try_settle_taken()
+  }
+  mutex_.unlock();
+  return taken;
+}
+
+void Evictor::settle_taken() {
+  LockGuard guard(mutex_);
+  settle_locked();
+}
+
+bool Evictor::try_settle_taken() {
+  if (!has_taken_.load(std::memory_order_acquire)) return true;  // pairs with take()
+  if (!mutex_.try_lock()) return false;
+  settle_locked();
+  mutex_.unlock();
+  return true;
+}
+
+void Evictor::settle_locked() {
+  if (taken_count_ == 0) return;
+  settle();
+  if (std::uint32_t surplus = surplus_frames(); surplus != 0) expire_frames(surplus);
+}
+
+std::uint32_t Evictor::surplus_frames() {
+  std::uint32_t used = core_.frames.used();
+  std::uint32_t target = core_.budget.park_target();
+  return used > target ? used - target : 0;
+}
+
+// Chooses and takes pages: unmaps those that need no frame, and moves the others to frames, to be settled. Returns
+// how many pages of local memory are free now.
+std::ptrdiff_t Evictor::take_round(std::size_t wanted, std::size_t* chosen) {
+  *chosen = choose(wanted);
+  // Victims without a frame first in the array, then those that go through one.
+  auto middle = std::stable_partition(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(*chosen),
+                                      [this](const Victim& victim) { return !wants_frame(victim); });
+  std::size_t unmapped = static_cast<std::size_t>(middle - chosen_.begin());
+  freed_aside_ = 0;
+  flushes_ = core_.parts.batching ? std::min<std::size_t>(unmapped, 1) : unmapped;
+  auto freed = static_cast<std::ptrdiff_t>(drop_without_frame(Victims(chosen_.data(), unmapped)));
+  take_into_frames(Victims(chosen_.data() + unmapped, *chosen - unmapped));
+  core_.flush_share.note(flushes_, *chosen);
+  count(Counter::reclaim_batches);
+  return freed;
+}
+
+// I5: while the other evictor gets no CPU in the middle of a batch, the ring may fill up behind it, and then every
+// victim is refused. Without waiting for it, the program would take as much as it likes meanwhile. It waits for
+// nobody but the device: this evictor has no page or frame in its hands now, and the fault handler none that it
+// needs.
+bool Evictor::wait_for_frames() {
+  if (!core_.frames.blocked()) return false;
+  timespec nap{0, 100'000};
+  nanosleep(&nap, nullptr);
+  return true;
+}
+
+// Locks the policy's victims; what cannot be taken now goes back to it.
+std::size_t Evictor::choose(std::size_t wanted) {
+  std::array<hl_page, kBatchMax> pages;
+  std::size_t offered = core_.policy.choose_victims(std::span(pages.data(), wanted), blocked_devices());
+  std::size_t accepted = 0;
+  for (std::size_t i = 0; i < offered; ++i)
+    if (accept({pages[i]}, &chosen_[accepted])) ++accepted;
+  std::sort(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(accepted),
+            [](const Victim& a, const Victim& b) { return a.page < b.page; });
+  return accepted;
+}
+
+bool Evictor::accept(PageIndex page, Victim* victim) {
+  PageWord word;
+  if (!core_.pages[page].try_lock(&word)) {
+    core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
+    return false;
+  }
+  if (word.state() != PageState::resident) {  // freed since it was listed
+    core_.unlock(page, word);
+    return false;
+  }
+  if (core_.marks.note_offered(page)) {  // out of the policy's lists until nobody holds it
+    core_.unlock(page, word);
+    return false;
+  }
+  if (must_stay(page, word) || core_.pinned.contains(page)) {
+    core_.unlock(page, word);
+    core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
+    return false;
+  }
+  *victim = {.page = page, .word = word};
+  return true;
+}
+
+// Of a lost device not even a clean page's copy can be had again (I4); to a full one nothing can be written.
+bool Evictor::must_stay(PageIndex page, PageWord word) const {
+  if (word.discardable()) return false;
+  std::uint32_t device = word.has_far() ? word.far_page().device() : device_of(page);
+  return core_.devices.lost(device) != 0 || (word.dirty() && is_full(device));
+}
+
+bool Evictor::is_full(std::uint32_t device) const {
+  return full_until_ns_[device] != 0 && now_ns() < full_until_ns_[device];
+}
+
+// Those that take no pages now. Of a single device there is nothing to choose.
+std::uint32_t Evictor::blocked_devices() const {
+  std::uint32_t count = core_.devices.count(), blocked = 0;
+  for (std::uint32_t device = 0; count > 1 && device < count; ++device)
+    if (is_full(device) || core_.devices.lost(device) != 0) blocked |= 1u << device;
+  return blocked;
+}
+
+// Dirty pages need one, to be written from. Clean ones get one only as a second chance, and only while second
+// chances are being taken: moving a page costs more than unmapping it in a batch.
+bool Evictor::wants_frame(const Victim& victim) {
+  if (victim.word.discardable()) return false;
+  if (victim.word.dirty()) return true;
+  if (!core_.second_chance.enabled || !core_.take_by_move) return false;
+  std::uint32_t device = victim.word.far_page().device();
+  bool saves = device == 0 ? core_.second_chance.saves_a_fetch : !core_.devices.synchronous(device);
+  return core_.second_chance.pays(saves) || (saves && ++park_sample_ % 16 == 0);
+}
+
+std::size_t Evictor::drop_without_frame(Victims victims) {
+  if (victims.empty()) return 0;
+  std::array<iovec, kBatchMax> ranges;
+  std::size_t count_of_ranges = 0;
+  for (const Victim& victim : victims) {
+    std::uintptr_t address = core_.address_of(victim.page);
+    if (count_of_ranges > 0) {
+      iovec& last = ranges[count_of_ranges - 1];
+      if (reinterpret_cast<std::uintptr_t>(last.iov_base) + last.iov_len == address) {
+        last.iov_len += kPageSize;
+        continue;
+      }
+    }
+    ranges[count_of_ranges++] = {reinterpret_cast<void*>(address), kPageSize};
+  }
+  if (!core_.parts.batching || core_.kernel.discard(std::span(ranges.data(), count_of_ranges)) != 0)
+    victims = discarded_one_by_one(victims);
+  std::size_t clean = 0;
+  for (const Victim& victim : victims) {
+    if (!victim.word.dirty()) {
+      ++clean;
+      core_.forecast.note_left_clean(victim.page);
+    }
+    // I3: a clean page equals its far copy; one that the heap freed has nothing worth keeping
+    bool keep = victim.word.has_far() && !victim.word.discardable();
+    if (victim.word.has_far() && !keep) core_.release_far(victim.word.far_page());
+    core_.unlock(victim.page,
+                 keep ? victim.word.far(victim.word.far_page()).with_often_written(false) : PageWord::untouched());
+  }
+  core_.budget.subtract(static_cast<std::int64_t>(victims.size()));
+  count(Counter::pages_evicted, victims.size());
+  count(Counter::pages_evicted_clean, clean);
+  return victims.size();
+}
+
+// The kernel keeps pages that were locked meanwhile, or by a raw system call. Returns those that are gone.
+Evictor::Victims Evictor::discarded_one_by_one(Victims victims) {
+  auto gone = std::partition(victims.begin(), victims.end(), [this](const Victim& victim) {
+    iovec range{core_.memory_of(victim.page), kPageSize};
+    return core_.kernel.discard({&range, 1}) == 0;
+  });
+  auto count_gone = static_cast<std::size_t>(gone - victims.begin());
+  for (Victim& kept : victims.subspan(count_gone)) refuse(kept);
+  return victims.first(count_gone);
+}
+
+std::size_t Evictor::take_into_frames(Victims victims) {
+  taken_count_ = 0;
+  std::size_t at = 0;
+  while (at < victims.size()) {
+    std::size_t length = 1;
+    while (core_.parts.batching && at + length < victims.size() &&
+           victims[at + length].page == victims[at].page + static_cast<std::uint32_t>(length))
+      ++length;
+    FrameRun frames = core_.frames.take(static_cast<std::uint32_t>(length));
+    if (frames.count == 0 && expire_frames(kBatchMax) != 0) continue;
+    if (frames.count == 0) break;
+    std::int64_t done = take_run(victims.subspan(at, frames.count), frames);
+    at += static_cast<std::size_t>(done);
+  }
+  // No frame to be had: they stay.
+  for (Victim& victim : victims.subspan(at)) refuse(victim);
+  return at;
+}
+
+// Moves a run into frames. Returns how many victims are dealt with: taken, or refused when the first could not be.
+std::int64_t Evictor::take_run(Victims run, FrameRun frames) {
+  std::int64_t moved = -EINVAL;
+  std::size_t length = run.size();
+  ++flushes_;
+  for (int tries = 0; core_.take_by_move && tries < 4;) {
+    moved = core_.kernel.move(core_.frames.address_of(frames.first), core_.address_of(run[0].page),
+                              bytes_of_pages(length));
+    if (moved == -EINVAL && length > 1) {  // maybe it only reaches beyond one of the kernel's mappings
+      length /= 2;
+      continue;
+    }
+    if (moved != -EAGAIN) break;
+    ++tries;
+  }
+  auto pages = static_cast<std::uint32_t>(moved > 0 ? moved >> kPageShift : 0);
+  for (std::uint32_t i = 0; i < pages; ++i) {
+    run[i].frame = frames.first + i;
+    taken_[taken_count_++] = run[i];
+  }
+  if (pages == run.size()) return pages;
+  if (pages > 0) {
+    core_.frames.untake(frames, frames.count - pages);
+    return pages;
+  }
+  if (frames.count > 1) core_.frames.untake(frames, frames.count - 1);
+  after_refused_move(run[0], frames.first, moved);
+  return 1;
+}
+
+// The first page of a run could not be moved: why, and the other way to take it.
+void Evictor::after_refused_move(Victim& victim, std::uint32_t frame, std::int64_t error) {
+  FrameRun one{frame, 1};
+  if (!victim.word.dirty() && error == -EBUSY) {  // shared since a fork, but clean: no need for its bytes
+    core_.frames.untake(one, 1);
+    freed_aside_ += static_cast<std::ptrdiff_t>(drop_without_frame(Victims(&victim, 1)));
+    return;
+  }
+  if (error == -EBUSY && core_.kernel.make_exclusive(core_.address_of(victim.page)) == 0 &&
+      core_.kernel.move(core_.frames.address_of(frame), core_.address_of(victim.page), kPageSize) ==
+          static_cast<std::int64_t>(kPageSize)) {
+    victim.frame = frame;
+    taken_[taken_count_++] = victim;
+    return;
+  }
+  // Reading a page that is not there would wait for the fault handler, and that waits for us.
+  std::uint64_t present = 1;
+  if (error == -EINVAL && core_.kernel.present(core_.address_of(victim.page), 1, {&present, 1}) == 0 && present == 0)
+    error = -ENOENT;
+  if (error == -ENOENT) {  // the program dropped it behind our back: it reads as zeros
+    core_.frames.untake(one, 1);
+    if (victim.word.has_far()) core_.release_far(victim.word.far_page());
+    core_.budget.subtract(1);
+    ++freed_aside_;
+    core_.unlock(victim.page, PageWord::untouched());
+    return;
+  }
+  if (error == -EINVAL && take_by_copy(victim, frame)) {
+    victim.frame = frame;
+    taken_[taken_count_++] = victim;
+    return;
+  }
+  core_.frames.untake(one, 1);
+  refuse(victim);
+}
+
+// Protect, copy, unmap. I2: from the protection on no write lands; the fault it causes waits for the busy bit.
+bool Evictor::take_by_copy(Victim& victim, std::uint32_t frame) {
+  std::uintptr_t address = core_.address_of(victim.page);
+  LockGuard guard(core_.protection_mutex);  // and nobody makes it writable with mprotect meanwhile
+  // MOVE refuses pages of mappings that are not writable, and of those that are executable or locked. The latter can
+  // be written while they are copied, so without write protection they stay.
+  bool can_protect = core_.kernel.features().write_protect;
+  if (!can_protect && core_.kernel.make_exclusive(address) == 0) return false;
+  if (can_protect && core_.kernel.write_protect(address, kPageSize, true) != 0) return false;
+  std::int64_t done =
+      core_.kernel.copy(core_.frames.address_of(frame), core_.memory_of(victim.page), kPageSize, false);
+  if (done == -EFAULT && core_.kernel.read_memory(bounce_.data(), address, kPageSize) == kPageSize)  // PROT_NONE
+    done = core_.kernel.copy(core_.frames.address_of(frame), bounce_.data(), kPageSize, false);
+  if (done != static_cast<std::int64_t>(kPageSize)) {
+    if (can_protect && victim.word.dirty()) core_.kernel.write_protect(address, kPageSize, false);
+    return false;
+  }
+  iovec range{reinterpret_cast<void*>(address), kPageSize};
+  if (core_.kernel.discard({&range, 1}) == 0) return true;
+  // Locked into memory meanwhile, or by a raw system call. The frame's copy goes.
+  range.iov_base = reinterpret_cast<void*>(core_.frames.address_of(frame));
+  core_.kernel.discard({&range, 1});
+  if (can_protect && victim.word.dirty()) core_.kernel.write_protect(address, kPageSize, false);
+  return false;
+}
+
+// A victim that cannot be taken (pinned by the kernel, no frame): it stays, and comes up again later.
+bool Evictor::refuse(Victim& victim) {
+  count(Counter::reclaim_refused_pages);
+  core_.policy.arrived(victim.page, 1, HL_ARRIVAL_RETURNED);
+  core_.unlock(victim.page, victim.word);
+  return false;
+}
+
+void Evictor::settle() {
+  Victims taken(taken_.data(), taken_count_);
+  taken_count_ = 0;
+  has_taken_.store(false, std::memory_order_relaxed);  // the mutex is held
+  if (taken.empty()) return;
+  std::size_t zeros = 0;
+  for (Victim& victim : taken) {
+    if (!victim.word.dirty()) {
+      victim.far = victim.word.far_page();
+      core_.forecast.note_left_clean(victim.page);
+      continue;
+    }
+    victim.write = !all_zero(core_.frames.memory_of(victim.frame));
+    if (victim.write) {
+      core_.pages[victim.page].set_locked(victim.word.leaving(victim.frame));
+      continue;
+    }
+    ++zeros;
+    // release: pairs with the look in end_second_chance()
+    core_.frames[victim.frame].state.store(FrameState::dropped, std::memory_order_release);
+    core_.unlock(victim.page, PageWord::untouched());
+  }
+  count(Counter::pages_evicted_zero, zeros);
+  count(Counter::pages_evicted, taken.size());
+  write_back(taken);
+  for (Victim& victim : taken) {
+    if (victim.word.dirty() && !victim.write) continue;  // zero: done
+    if (victim.error != 0)
+      restore(victim);
+    else
+      park(victim);
+  }
+}
+
+void Evictor::park(Victim& victim) {
+  Frame& frame = core_.frames[victim.frame];
+  frame.page.store(victim.page, std::memory_order_relaxed);
+  frame.far = victim.far;
+  frame.state.store(FrameState::parked, std::memory_order_release);  // pairs with the look in end_second_chance()
+  if (victim.write) {
+    count(Counter::pages_out);
+    count(Counter::device_bytes_out, kPageSize);
+  } else {
+    count(Counter::pages_evicted_clean);
+  }
+  core_.second_chance.note_parked();
+  PageWord next = victim.word.parked(victim.frame);
+  core_.unlock(victim.page, victim.write ? next : next.with_often_written(false));
+}
+
+void Evictor::restore(Victim& victim) {
+  report_device_error(device_of(victim), victim.error);
+  if (victim.allocated) core_.release_far(victim.far);
+  freed_aside_ -= core_.give_back(victim.page, victim.frame);
+  core_.policy.arrived(victim.page, 1, HL_ARRIVAL_RETURNED);
+  core_.unlock(victim.page, victim.word.resident_dirty());
+}
+
+std::uint32_t Evictor::expire_frames(std::uint32_t max) {
+  std::uint32_t expired = core_.frames.expire(
+      core_.kernel, max, [this](std::uint32_t index, Frame& frame) { return core_.end_second_chance(index, frame); });
+  core_.budget.subtract(expired);
+  return expired;
+}
+
+// The frames of a lost device's pages hold their only copy, and are never free again. Where other devices go on,
+// which need frames, those pages go back to the program instead.
+void Evictor::empty_frames_of_the_lost() {
+  if (core_.devices.count() == 1 || !core_.devices.some_lost()) return;
+  for (std::uint32_t index = 0; index < core_.frames.capacity(); ++index) {
+    Frame& frame = core_.frames[index];
+    if (frame.state.load(std::memory_order_acquire) != FrameState::parked) continue;  // pairs with park()
+    PageIndex page = frame.page.load(std::memory_order_relaxed);
+    PageWord word;
+    if (!core_.pages[page].try_lock(&word)) continue;
+    bool parked = word.state() == PageState::parked && word.frame() == index;
+    if (!parked || core_.devices.lost(frame.far.device()) == 0) {
+      core_.unlock(page, word);
+      continue;
+    }
+    far::FarPage far = frame.far;
+    core_.give_back(page, index);
+    core_.release_far(far);
+    core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
+    core_.unlock(page, word.resident_dirty());
+  }
+}
+
+}  // namespace hinterland

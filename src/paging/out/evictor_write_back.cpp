@@ -1,0 +1,105 @@
+// The evictor's way to the devices: space for what was taken, one submission, and what the devices say to it.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "paging/out/evictor.hpp"
+
+namespace hinterland {
+namespace {
+
+// A full device is tried again this much later: the program frees memory, a server may have got room.
+constexpr std::uint64_t kFullPauseNs = 50'000'000;
+
+}  // namespace
+
+void Evictor::write_back(Victims taken) {
+  std::uint32_t devices = 0;  // a bit each
+  for (const Victim& victim : taken)
+    if (victim.write) devices |= 1u << device_of(victim);
+  if (devices == 0) return;
+  std::array<far::Request, kBatchMax> requests;
+  std::size_t used = 0;
+  for (std::uint32_t left = devices; left != 0; left &= left - 1)
+    used += take_space(taken, static_cast<std::uint32_t>(std::countr_zero(left)), std::span(requests).subspan(used));
+  send(taken, std::span(requests).first(used));
+  note_whether_full(taken, devices);
+}
+
+// Far pages for the victims that go to this device, and requests that write them there. How many; the others' error
+// is set.
+std::size_t Evictor::take_space(Victims taken, std::uint32_t device, std::span<far::Request> requests) {
+  std::array<far::FarPage, kBatchMax> space;
+  auto goes_there = [&](const Victim& victim) { return victim.write && device_of(victim) == device; };
+  auto writes = static_cast<std::size_t>(std::count_if(taken.begin(), taken.end(), goes_there));
+  int error = ENOSPC;
+  std::size_t got = 0;
+  while (got < writes) {
+    std::size_t more = core_.devices.allocate(device, std::span(space.data() + got, writes - got), &error);
+    if (more == 0) break;
+    got += more;
+  }
+  full_until_ns_[device] = got < writes && error == ENOSPC ? now_ns() + kFullPauseNs : 0;
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (!goes_there(taken[i])) continue;
+    if (used == got) {
+      taken[i].error = error;
+      continue;
+    }
+    taken[i].far = space[used];
+    taken[i].allocated = true;
+    // A device only reads what it is to write.
+    requests[used++] = {far::Operation::write, taken[i].far,
+                        const_cast<void*>(core_.frames.memory_of(taken[i].frame)), i};
+  }
+  return used;
+}
+
+void Evictor::send(Victims taken, std::span<const far::Request> requests) {
+  std::size_t sent = 0;
+  while (sent < requests.size()) {
+    int accepted = channels_->submit(requests.subspan(sent));
+    if (accepted < 0) break;
+    sent += static_cast<std::size_t>(accepted);
+    if (sent < requests.size()) gather(taken, channels_->in_flight() > 0 ? channels_->in_flight() - 1 : 0);
+  }
+  for (const far::Request& request : requests.subspan(sent)) taken[request.tag].error = EIO;
+  gather(taken, 0);
+}
+
+// A device that takes nothing at all (a disk that was filled up by others) is as good as a full one.
+void Evictor::note_whether_full(Victims taken, std::uint32_t devices) {
+  std::uint32_t takes = 0;
+  for (const Victim& victim : taken)
+    if (victim.write && victim.error == 0) takes |= 1u << device_of(victim);
+  for (std::uint32_t left = devices & ~takes; left != 0; left &= left - 1)
+    full_until_ns_[static_cast<std::size_t>(std::countr_zero(left))] = now_ns() + kFullPauseNs;
+}
+
+// Takes completions until at most `outstanding` requests are left.
+void Evictor::gather(Victims taken, std::size_t outstanding) {
+  std::array<far::Completion, 64> done;
+  for (;;) {
+    int n = channels_->poll(done);
+    for (int i = 0; i < n; ++i)
+      taken[done[static_cast<std::size_t>(i)].tag].error = done[static_cast<std::size_t>(i)].error;
+    if (channels_->in_flight() <= outstanding && n < static_cast<int>(done.size())) return;
+    if (n == 0) channels_->wait(1'000'000'000);
+  }
+}
+
+void Evictor::report_device_error(std::uint32_t device, int error) {
+  count(Counter::device_errors);
+  if (core_.devices.lost(device) != 0) return core_.report_loss(device);
+  if ((core_.refusals_reported.fetch_or(1u << device) >> device & 1) != 0) return;
+  log::error(
+      "%s",
+      Error::make(error, "the far device %s does not take more pages; they stay in local memory, beyond the budget",
+                  core_.devices.info(device).url.c_str())
+          .what());
+}
+
+}  // namespace hinterland

@@ -1,0 +1,78 @@
+#include "paging/page/frames.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "paging/page/reservation.hpp"
+
+namespace hinterland {
+
+Status FrameRing::create(std::uint32_t frames) {
+  void* memory = reserve_zeroed(bytes_of_pages(frames));
+  if (memory == nullptr) return std::unexpected(Error::make(ENOMEM, "no address space for %u frames", frames));
+  // Huge pages would make single frames impossible to give back.
+  raw_madvise(memory, bytes_of_pages(frames), MADV_NOHUGEPAGE);
+  raw_madvise(memory, bytes_of_pages(frames), MADV_DONTDUMP);
+  base_ = reinterpret_cast<std::uintptr_t>(memory);
+  capacity_ = frames;
+  frames_ = std::make_unique<Frame[]>(frames);
+  return {};
+}
+
+FrameRun FrameRing::take(std::uint32_t wanted) {
+  LockGuard guard(mutex_);
+  std::uint32_t first = static_cast<std::uint32_t>(head_ % capacity_);
+  std::uint32_t room = capacity_ - static_cast<std::uint32_t>(head_ - tail_);
+  std::uint32_t count = std::min({wanted, room, capacity_ - first});
+  for (std::uint32_t i = 0; i < count; ++i)
+    frames_[first + i].state.store(FrameState::leaving, std::memory_order_relaxed);  // mutex orders it
+  head_ += count;
+  return {first, count};
+}
+
+void FrameRing::untake(FrameRun run, std::uint32_t count) {
+  // The lock first: once a frame is empty, another evictor's expire() may let the tail pass it, and then the head
+  // must not come back to it.
+  LockGuard guard(mutex_);
+  for (std::uint32_t i = run.count - count; i < run.count; ++i)
+    frames_[run.first + i].state.store(FrameState::empty, std::memory_order_relaxed);  // mutex orders it
+  // Usually nobody took frames meanwhile; otherwise they stay empty in the ring until the tail passes them.
+  bool newest = head_ % capacity_ == (run.first + run.count) % capacity_;
+  if (newest && head_ - count >= tail_) head_ -= count;
+}
+
+void FrameRing::pass_empty() {
+  // relaxed: one that is emptied at this moment can wait for the next time
+  while (tail_ < head_ && frames_[tail_ % capacity_].state.load(std::memory_order_relaxed) == FrameState::empty)
+    ++tail_;
+}
+
+void FrameRing::give_to_kernel(Kernel& kernel, std::uint32_t first, std::uint32_t length) {
+  iovec range{reinterpret_cast<void*>(address_of(first)), bytes_of_pages(length)};
+  kernel.discard({&range, 1});
+  for (std::uint32_t i = 0; i < length; ++i)
+    frames_[first + i].state.store(FrameState::empty,
+                                   std::memory_order_relaxed);  // the mutex orders it against take()
+}
+
+std::uint32_t FrameRing::used() {
+  LockGuard guard(mutex_);
+  pass_empty();
+  return static_cast<std::uint32_t>(head_ - tail_);
+}
+
+bool FrameRing::blocked() {
+  LockGuard guard(mutex_);
+  return head_ - tail_ == capacity_ &&
+         frames_[tail_ % capacity_].state.load(std::memory_order_relaxed) == FrameState::leaving;
+}
+
+void FrameRing::abandon_all() {
+  mutex_.reset_after_fork();
+  for (std::uint64_t at = tail_; at < head_; ++at)
+    frames_[at % capacity_].state.store(FrameState::empty, std::memory_order_relaxed);  // single-threaded here
+  raw_madvise(reinterpret_cast<void*>(base_), bytes_of_pages(capacity_), MADV_DONTNEED);
+  tail_ = head_;
+}
+
+}  // namespace hinterland

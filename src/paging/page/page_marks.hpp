@@ -1,0 +1,116 @@
+// What the program wants of single pages, beside their words: to stay local, and to stay out of core files. One byte
+// a page, changed by any thread, read by evictors and, from outside, by `hinterland core`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "base/space_limit.hpp"
+#include "base/units.hpp"
+#include "paging/page/reservation.hpp"
+
+namespace hinterland {
+
+class PageMarks {
+ public:
+  // The program excluded the page from core files (MADV_DONTDUMP); kept across decommit, gone with the mapping.
+  static constexpr std::uint8_t kNotDumped = 0x80;
+  // An evictor was offered the page while it was held: the policy has forgotten it.
+  static constexpr std::uint8_t kOffered = 0x40;
+  // The other bits count who needs the page local: the kernel writes to it where it cannot wait for a fault (robust
+  // and priority-inheriting mutexes, the end of a thread; in signal mode any system call). A full count stays until
+  // the memory is given back.
+  static constexpr std::uint8_t kHeldMax = 0x3f;
+  static constexpr std::uint32_t kChunkPages = 512;
+
+  Status create(std::uint32_t pages) {
+    marks_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages));
+    chunks_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages / kChunkPages + 1));
+    if (marks_ == nullptr || chunks_ == nullptr)
+      return std::unexpected(Error::make(ENOMEM, "no address space for the page marks")
+                                 .remedy("use a smaller --window, or raise %s", limit_on_space()));
+    return {};
+  }
+
+  bool is_held(PageIndex page) const { return (of(page) & kHeldMax) != 0; }
+  bool is_dumped(PageIndex page) const { return (of(page) & kNotDumped) == 0; }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(marks_); }
+
+  void hold(PageIndex page) {
+    change(page, [](std::uint8_t mark) {
+      return (mark & kHeldMax) == kHeldMax ? mark : static_cast<std::uint8_t>(mark + 1);
+    });
+  }
+  // True when nobody holds the page any longer, and the policy must be told of it.
+  bool let_go(PageIndex page) {
+    std::uint8_t before = change(page, [](std::uint8_t mark) {
+      std::uint8_t held = mark & kHeldMax;
+      if (held == 0 || held == kHeldMax) return mark;
+      return static_cast<std::uint8_t>(held == 1 ? (mark & ~kOffered) - 1 : mark - 1);
+    });
+    return (before & kHeldMax) == 1 && (before & kOffered) != 0;
+  }
+  // An evictor's, which has the page's busy bit: false when nobody holds the page. Else let_go() will tell the
+  // policy.
+  bool note_offered(PageIndex page) {
+    if (!is_held(page)) return false;
+    std::uint8_t before = change(page, [](std::uint8_t mark) {
+      return (mark & kHeldMax) == 0 ? mark : static_cast<std::uint8_t>(mark | kOffered);
+    });
+    return (before & kHeldMax) != 0;
+  }
+  void set_dumped(PageIndex first, std::uint32_t count, bool dumped) {
+    if (dumped && !any_.load(std::memory_order_relaxed)) return;
+    for (std::uint32_t at = 0; at < count; ++at)
+      change(first + at, [dumped](std::uint8_t mark) {
+        return static_cast<std::uint8_t>(dumped ? mark & ~kNotDumped : mark | kNotDumped);
+      });
+  }
+  // The pages are others now: no marks.
+  void clear(PageIndex first, std::uint32_t count) {
+    for_each(first, count, [this](PageIndex page) { change(page, [](std::uint8_t) { return std::uint8_t{0}; }); });
+  }
+  // The bytes of `from` go to `to`, and what was asked of them.
+  void copy(PageIndex from, PageIndex to, std::uint32_t count) {
+    for_each(from, count, [&](PageIndex page) {
+      std::uint8_t mark = of(page);
+      change({to.value + (page.value - from.value)}, [mark](std::uint8_t) { return mark; });
+    });
+  }
+  // Calls visit(PageIndex) for each marked page.
+  template <typename Visit>
+  void for_each(PageIndex first, std::uint32_t count, Visit&& visit) const {
+    // relaxed: who marked the pages asked for it before, in this thread or under the map lock
+    if (!any_.load(std::memory_order_relaxed)) return;
+    std::uint32_t end = first.value + count;
+    for (std::uint32_t at = first.value; at < end;) {
+      std::uint32_t chunk_end = at / kChunkPages * kChunkPages + kChunkPages;
+      bool used = chunks_[at / kChunkPages].load(std::memory_order_relaxed) != 0;
+      for (; used && at < chunk_end && at < end; ++at)
+        if (of({at}) != 0) visit(PageIndex{at});
+      at = chunk_end;
+    }
+  }
+
+ private:
+  // relaxed: ordered by the page's busy bit, which hold() takes after marking and evictors before looking
+  std::uint8_t of(PageIndex page) const {
+    return any_.load(std::memory_order_relaxed) ? marks_[page.value].load(std::memory_order_relaxed) : 0;
+  }
+  template <typename Change>
+  std::uint8_t change(PageIndex page, Change&& next) {
+    any_.store(true, std::memory_order_relaxed);
+    chunks_[page.value / kChunkPages].store(1, std::memory_order_relaxed);
+    std::uint8_t mark = marks_[page.value].load(std::memory_order_relaxed);
+    while (!marks_[page.value].compare_exchange_weak(mark, next(mark), std::memory_order_relaxed)) {
+    }
+    return mark;
+  }
+
+  std::atomic<std::uint8_t>* marks_ = nullptr;
+  std::atomic<std::uint8_t>* chunks_ = nullptr;
+  std::atomic<bool> any_{false};  // most programs never mark a page
+};
+
+}  // namespace hinterland

@@ -1,0 +1,217 @@
+#include "paging/page/policy_host.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/space_limit.hpp"
+#include "paging/page/reservation.hpp"
+
+namespace hinterland {
+
+void* PolicyHost::new_state(const hl_policy_ops* policy) {
+  hl_policy_env environment{HL_POLICY_ABI_VERSION, pages_->dense_count(),
+                            [](std::uint64_t bytes) { return reserve_zeroed(bytes); }, nullptr, this};
+  if (hints_ != nullptr)
+    environment.was_hinted = [](void* self, hl_page page) {
+      auto* host = static_cast<PolicyHost*>(self);
+      return host->hints_->was_hinted(host->pages_->page_of(page)) ? 1 : 0;
+    };
+  return policy->create(&environment);
+}
+
+Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, HintMap* hints) {
+  if (policy->abi_version != HL_POLICY_ABI_VERSION)
+    return std::unexpected(Error::make(0, "policy %s was built for policy interface %u, this is %u", policy->name,
+                                       policy->abi_version, HL_POLICY_ABI_VERSION)
+                               .remedy("build it again with this version's hinterland/policy.h"));
+  pages_ = &pages;
+  hints_ = hints;
+  pool_of_group_ =
+      static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.dense_count() / PageTable::kGroupPages + 1));
+  Pool& own = pools_[0];
+  own.ops = policy;
+  own.state = new_state(policy);
+  own.open = true;
+  if (own.state == nullptr || pool_of_group_ == nullptr)
+    return std::unexpected(Error::make(ENOMEM, "policy %s cannot start", policy->name)
+                               .remedy("use a smaller --window, or raise %s", limit_on_space()));
+  return {};
+}
+
+void PolicyHost::deliver(const Arrival& arrival) {
+  for_each_run(arrival.first, arrival.count, [&](Pool& pool, hl_page page, std::uint32_t length) {
+    pool.ops->arrived(pool.state, page, length, arrival.why, arrival.priority);
+  });
+}
+
+void PolicyHost::hand_over(const Arrival& arrival, Arrivals::Noted noted) {
+  bool must = noted == Arrivals::Noted::not_at_all;
+  if (must)
+    mutex_.lock();
+  else if (!mutex_.try_lock())
+    return;
+  arrivals_.hand_over_of_this_cpu([this](const Arrival& each) { deliver(each); });
+  if (must) deliver(arrival);
+  mutex_.unlock();
+}
+
+void PolicyHost::hand_over_all() {
+  arrivals_.hand_over_all([this](const Arrival& each) { deliver(each); });
+}
+
+void PolicyHost::lock_for_fork() {
+  mutex_.lock();
+  arrivals_.lock_all();
+}
+
+void PolicyHost::unlock_after_fork() {
+  arrivals_.unlock_all();
+  mutex_.unlock();
+}
+
+void PolicyHost::after_fork_in_child() {
+  arrivals_.reset_after_fork();
+  mutex_.reset_after_fork();
+}
+
+void PolicyHost::cold(PageIndex page) {
+  LockGuard guard(mutex_);
+  hand_over_all();
+  if (cold_count_ == kColdMax || is_cold(page)) return;
+  Pool& pool = pools_[pool_of(page)];
+  pool.ops->departed(pool.state, pages_->dense_of(page), 1);
+  cold_[cold_count_++] = page;
+  ++cold_endings_[page.value % kColdEndings];
+}
+
+bool PolicyHost::is_cold(PageIndex page) const {
+  std::span known(cold_.data(), cold_count_);
+  return cold_endings_[page.value % kColdEndings] != 0 && std::ranges::find(known, page) != known.end();
+}
+
+std::size_t PolicyHost::room_for_cold() {
+  LockGuard guard(mutex_);
+  return kColdMax - cold_count_;
+}
+
+void PolicyHost::forget_cold(PageIndex first, std::uint32_t count) {
+  auto end = std::remove_if(cold_.begin(), cold_.begin() + static_cast<std::ptrdiff_t>(cold_count_),
+                            [=, this](PageIndex page) {
+                              bool goes = first <= page && page < first + count;
+                              if (goes) --cold_endings_[page.value % kColdEndings];
+                              return goes;
+                            });
+  cold_count_ = static_cast<std::size_t>(end - cold_.begin());
+}
+
+// The oldest first.
+std::size_t PolicyHost::take_cold(std::span<hl_page> out) {
+  std::size_t taken = std::min(out.size(), cold_count_);
+  for (std::size_t i = 0; i < taken; ++i) {
+    out[i] = cold_[i].value;
+    --cold_endings_[cold_[i].value % kColdEndings];
+  }
+  std::move(cold_.begin() + static_cast<std::ptrdiff_t>(taken),
+            cold_.begin() + static_cast<std::ptrdiff_t>(cold_count_), cold_.begin());
+  cold_count_ -= taken;
+  return taken;
+}
+
+std::size_t PolicyHost::ask(Pool& pool, std::span<hl_page> out) {
+  if (out.empty()) return 0;
+  std::size_t chosen = pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
+  for (hl_page& page : out.first(chosen)) page = pages_->page_of(page).value;
+  return chosen;
+}
+
+// I5: a region whose device takes nothing must not be asked again and again while others' pages could leave.
+std::size_t PolicyHost::choose_victims(std::span<hl_page> out, std::uint32_t blocked) {
+  LockGuard guard(mutex_);
+  hand_over_all();
+  auto is_blocked = [blocked](const Pool& pool) {
+    return (blocked >> pool.device.load(std::memory_order_relaxed) & 1) != 0;
+  };
+  std::size_t chosen = cold_count_ != 0 ? take_cold(out) : 0;
+  chosen += ask_pools(out.subspan(chosen), [&](const Pool& pool) { return pool.open && !is_blocked(pool); });
+  if (blocked == 0 || chosen == out.size()) return chosen;
+  return chosen + ask_pools(out.subspan(chosen), [&](const Pool& pool) { return pool.open && is_blocked(pool); });
+}
+
+template <typename Asked>
+std::size_t PolicyHost::ask_pools(std::span<hl_page> out, Asked&& asked) {
+  std::size_t chosen = 0;
+  for (Pool& pool : std::span(pools_).subspan(1)) {
+    if (!asked(pool)) continue;
+    std::uint64_t held = pool.ops->size(pool.state);
+    std::uint64_t excess = held > pool.share_pages ? held - pool.share_pages : 0;
+    chosen += ask(pool, out.subspan(chosen, std::min<std::size_t>(excess, out.size() - chosen)));
+  }
+  chosen += ask_common(out.subspan(chosen), asked);
+  for (Pool& pool : pools_)
+    if (asked(pool) && chosen < out.size()) chosen += ask(pool, out.subspan(chosen));
+  return chosen;
+}
+
+// The process's pool and those that share with it: of each as many as it has of all their pages.
+template <typename Asked>
+std::size_t PolicyHost::ask_common(std::span<hl_page> out, Asked&& asked) {
+  std::uint64_t held = 0, others = 0;
+  auto is_common = [this, &asked](const Pool& pool) {
+    return asked(pool) && (&pool == pools_.data() || pool.share_pages == kCommonShare);
+  };
+  for (Pool& pool : pools_) {
+    if (!is_common(pool)) continue;
+    held += pool.ops->size(pool.state);
+    others += &pool != pools_.data();
+  }
+  if (others == 0 || held == 0) return 0;  // the process's alone: it is next in any case
+  std::size_t chosen = 0;
+  for (Pool& pool : pools_) {
+    if (!is_common(pool)) continue;
+    std::size_t part = (out.size() * pool.ops->size(pool.state) + held - 1) / held;
+    chosen += ask(pool, out.subspan(chosen, std::min(part, out.size() - chosen)));
+  }
+  return chosen;
+}
+
+std::uint64_t PolicyHost::size() {
+  LockGuard guard(mutex_);
+  hand_over_all();
+  std::uint64_t sum = cold_count_;
+  for (Pool& pool : pools_)
+    if (pool.state != nullptr) sum += pool.ops->size(pool.state);
+  return sum;
+}
+
+int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages,
+                          std::uint32_t device) {
+  if (policy == nullptr) policy = pools_[0].ops;
+  if (policy->abi_version != HL_POLICY_ABI_VERSION) return -EINVAL;
+  LockGuard guard(mutex_);
+  auto usable = [policy](const Pool& pool) { return !pool.open && (pool.ops == policy || pool.ops == nullptr); };
+  // One that was used before, if there is one: it has its arrays.
+  auto found = std::ranges::find_if(pools_, [&](const Pool& pool) { return usable(pool) && pool.ops == policy; });
+  if (found == pools_.end()) found = std::ranges::find_if(pools_, usable);
+  if (found == pools_.end()) return -ENOSPC;
+  if (found->state == nullptr) found->state = new_state(policy);
+  if (found->state == nullptr) return -ENOMEM;
+  found->ops = policy;
+  found->share_pages = share_pages;
+  found->read_ahead_pages.store(read_ahead_pages, std::memory_order_relaxed);
+  found->device.store(static_cast<std::uint8_t>(device), std::memory_order_relaxed);
+  found->open = true;
+  return static_cast<int>(found - pools_.begin());
+}
+
+void PolicyHost::close_pool(int pool) {
+  LockGuard guard(mutex_);
+  hand_over_all();  // of the pool that the pages were in
+  pools_[static_cast<std::size_t>(pool)].open = false;
+}
+
+void PolicyHost::assign(PageRun run, int pool) {
+  for (std::uint32_t at = run.first.value; at < run.end().value; at += PageTable::kGroupPages)
+    pool_of_group_[at / PageTable::kGroupPages].store(static_cast<std::uint8_t>(pool), std::memory_order_relaxed);
+}
+
+}  // namespace hinterland

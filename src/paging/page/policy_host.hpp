@@ -1,0 +1,143 @@
+// Calls the policies, one call at a time, and gives them the memory they ask for. A policy knows pages by their dense
+// numbers (page_table.hpp), so that its arrays stay small where memory is touched sparsely.
+//
+// There is a pool of pages for the process, and one for each region that wants to be told apart (include/hinterland/
+// region.h): a policy's own lists, and a share of the budget. Where pages must leave, those come first that the
+// program called cold, then those of pools beyond their share, then the process's, and pools within their share last.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/error.hpp"
+#include "base/mutex.hpp"
+#include "base/units.hpp"
+#include "hinterland/policy.h"
+#include "paging/page/arrivals.hpp"
+#include "paging/page/hint_map.hpp"
+#include "paging/page/page_table.hpp"
+
+namespace hinterland {
+
+class PolicyHost {
+ public:
+  static constexpr std::size_t kPoolsMax = 32;  // with the process's own; each may ask for arrays over the window
+  // A smaller budget holds so few pages that the order in which they came would suffer.
+  static constexpr std::uint64_t kGatherFromBytes = 16 * kMiB;
+  static constexpr std::size_t kColdMax = 1024;  // looked through when memory is freed
+
+  // Borrows both for the life of the process. `hints`: nullptr where none are heard.
+  Status create(const hl_policy_ops* policy, const PageTable& pages, HintMap* hints = nullptr);
+
+  // The policy may hear of it later, but before anything else that is said or asked here. Where others hold its lock,
+  // it is not waited for, unless too much has come together.
+  void arrived(PageIndex first, std::uint32_t count, hl_arrival why, std::uint8_t priority = 0) {
+    Arrival arrival{first, count, why, priority};
+    // relaxed: whichever way it takes, it arrives
+    bool gathers = gathers_.load(std::memory_order_relaxed);
+    Arrivals::Noted noted = gathers ? arrivals_.note(arrival) : Arrivals::Noted::not_at_all;
+    if (noted == Arrivals::Noted::few) [[likely]]
+      return;
+    hand_over(arrival, noted);
+  }
+  void departed(PageIndex first, std::uint32_t count) {
+    LockGuard guard(mutex_);
+    hand_over_all();
+    if (cold_count_ != 0) forget_cold(first, count);
+    for_each_run(first, count, [&](Pool& pool, hl_page page, std::uint32_t length) {
+      pool.ops->departed(pool.state, page, length);
+    });
+  }
+  // Whether arrivals of several threads may reach the policy in another order, many at once. Any thread.
+  void gather_arrivals(bool gather) { gathers_.store(gather, std::memory_order_relaxed); }
+  // A resident page, whose busy bit is held, that the program will not want soon: among the next victims. There is
+  // room for so many; of more, nothing is noted.
+  void cold(PageIndex page);
+  std::size_t room_for_cold();
+  // Fills `out` with indexes into the window; returns how many. `blocked`: a bit for each device that takes no pages
+  // now; those that would go there come last.
+  std::size_t choose_victims(std::span<hl_page> out, std::uint32_t blocked = 0);
+  std::uint64_t size();
+  const char* name() const { return pools_[0].ops->name; }
+
+  // A pool for pages to come, or -EINVAL (a policy for another interface), -ENOMEM, -ENOSPC (kPoolsMax). `policy`:
+  // nullptr for the process's. `device`: where its pages are written to (far::Devices).
+  int open_pool(const hl_policy_ops* policy, std::uint64_t share_pages, std::int32_t read_ahead_pages,
+                std::uint32_t device = 0);
+  // Its pages leave with the process's own, of both as many as there are.
+  static constexpr std::uint64_t kCommonShare = UINT64_MAX;
+  // Its pages are gone, and its addresses assigned to pool 0.
+  void close_pool(int pool);
+  // From now on these pages belong to the pool. Whole groups (PageTable::kGroupPages), none of them resident.
+  void assign(PageRun run, int pool);
+  // At most so many pages are read ahead of this one.
+  std::uint32_t read_ahead_max(PageIndex page, std::uint32_t otherwise) const {
+    std::int32_t own = pools_[pool_of(page)].read_ahead_pages.load(std::memory_order_relaxed);
+    return own < 0 ? otherwise : static_cast<std::uint32_t>(own);
+  }
+
+  std::uint32_t device_of(PageIndex page) const {
+    return pools_[pool_of(page)].device.load(std::memory_order_relaxed);  // as pool_of()
+  }
+
+  // Held across fork(2), so that the child finds the policies' lists whole.
+  void lock_for_fork();
+  void unlock_after_fork();  // in the parent
+  void after_fork_in_child();
+
+ private:
+  struct Pool {
+    const hl_policy_ops* ops = nullptr;
+    void* state = nullptr;  // kept for the next pool of this policy: what a policy took it cannot give back
+    std::uint64_t share_pages = 0;
+    std::atomic<std::int32_t> read_ahead_pages{-1};  // below zero: the process's setting
+    std::atomic<std::uint8_t> device{0};
+    bool open = false;
+  };
+
+  // relaxed: set before the addresses are given to the program
+  std::uint8_t pool_of(PageIndex page) const {
+    return pool_of_group_[page.value / PageTable::kGroupPages].load(std::memory_order_relaxed);
+  }
+  // The pages in use of [first, first + count), by group: there their dense numbers follow each other.
+  template <typename Visit>
+  void for_each_run(PageIndex first, std::uint32_t count, Visit&& visit) {
+    for (std::uint32_t at = first.value, end = first.value + count; at < end;) {
+      std::uint32_t left_in_group = PageTable::kGroupPages - at % PageTable::kGroupPages;
+      std::uint32_t length = end - at < left_in_group ? end - at : left_in_group;
+      if (pages_->is_used({at})) visit(pools_[pool_of({at})], pages_->dense_of({at}), length);
+      at += length;
+    }
+  }
+  void hand_over(const Arrival& arrival, Arrivals::Noted noted);
+  // The lock is held.
+  void hand_over_all();
+  void deliver(const Arrival& arrival);
+  void* new_state(const hl_policy_ops* policy);
+  bool is_cold(PageIndex page) const;
+  void forget_cold(PageIndex first, std::uint32_t count);
+  std::size_t take_cold(std::span<hl_page> out);
+  std::size_t ask(Pool& pool, std::span<hl_page> out);
+  template <typename Asked>
+  std::size_t ask_pools(std::span<hl_page> out, Asked&& asked);
+  template <typename Asked>
+  std::size_t ask_common(std::span<hl_page> out, Asked&& asked);
+
+  Arrivals arrivals_;  // their locks are taken under mutex_, never the other way round
+  alignas(64) Mutex mutex_;
+  alignas(64) const PageTable* pages_ = nullptr;  // read by those who do not take the lock
+  std::atomic<bool> gathers_{false};
+  HintMap* hints_ = nullptr;
+  std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
+  std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
+  std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists
+  std::size_t cold_count_ = 0;
+  // How many of them have a number that ends so: of most pages it tells without a look at all of them that they are
+  // not among them.
+  static constexpr std::size_t kColdEndings = 4 * kColdMax;
+  std::array<std::uint16_t, kColdEndings> cold_endings_{};
+};
+
+}  // namespace hinterland
