@@ -194,9 +194,12 @@ HL__INLINE void hl__hint(struct hl_hint hint, uintptr_t* last) {
 /* --- pages that stay, pages that may go --------------------------------------------------------------------------
  */
 
+#define HL_PINS_NEST 62 /* hl_pin() */
+
 /* Brings the pages of [address, address + size) and keeps them there until hl_unpin() of the same range: for memory
- * that a device or another process accesses, where a fault would fail. Pins nest, 126 deep. 0; or ENOMEM, and nothing
- * is pinned, when this process would have more than half of its budget pinned; EFAULT when the memory cannot be read;
+ * that a device or another process accesses, where a fault would fail. Pins nest, HL_PINS_NEST deep: what is pinned
+ * deeper stays until the memory is given back. 0; or ENOMEM, and nothing is pinned, when this process would have more
+ * than half of its budget pinned; EFAULT when the memory cannot be read;
  * EBUSY in a signal handler that interrupted the runtime. Memory that is not far can always be pinned. A fork's child
  * has the pins of its parent. */
 HL__INLINE int hl_pin(const void* address, size_t size) {

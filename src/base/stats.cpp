@@ -155,7 +155,7 @@ void forget_counted(StatPage& page) {
 
 void describe(StatPage& page, const char* program) {
   const char* slash = std::strrchr(program, '/');
-  page.version = StatPage::kVersion;
+  page.version = kStatPageVersion;
   page.pid = getpid();
   page.start_time_ticks = process_start_ticks(getpid());
   page.namespaces = own_namespaces();

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -160,7 +161,6 @@ struct InsideView {
 
 struct StatPage {
   static constexpr std::uint64_t kMagic = 0x31544154534c4e48;  // "HNLSTAT1"
-  static constexpr std::uint32_t kVersion = 6;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not ready
   std::uint32_t version;
@@ -192,6 +192,23 @@ struct StatPage {
   std::uint64_t trace_instruction_every;
   std::atomic<std::uint32_t> trace_requested;
 };
+
+// Made of what the layout is made of, so that no change of it is read as what it was before.
+constexpr std::uint32_t stat_page_version() {
+  std::uint32_t hash = 2166136261;  // FNV-1a
+  auto add = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 16777619; };
+#define X(name, help) \
+  for (char c : #name) add(c);
+  HL_COUNTERS(X)
+  HL_GAUGES(X)
+#undef X
+  for (std::size_t place :
+       {sizeof(StatPage), offsetof(StatPage, inside), offsetof(StatPage, counters), offsetof(StatPage, gauges),
+        offsetof(StatPage, budget_request_bytes), offsetof(StatPage, trace_requested)})
+    for (unsigned byte = 0; byte < 4; ++byte) add(static_cast<char>(place >> 8 * byte));
+  return hash;
+}
+inline constexpr std::uint32_t kStatPageVersion = stat_page_version();
 
 // The page of this process: shared once open_stat_page() succeeded, before that a private one. Never null.
 StatPage* stat_page();

@@ -257,7 +257,7 @@ TEST_F(CliTest, SummaryTellsThePeakThatTheBudgetIsAbout) {
 TEST_F(CliTest, APageFullOfAnythingIsShownAndNothingBeyondIt) {
   std::string bytes(sizeof(StatPage), 'x');
   std::uint64_t magic = StatPage::kMagic;
-  std::uint32_t version = StatPage::kVersion;
+  std::uint32_t version = kStatPageVersion;
   std::memcpy(bytes.data(), &magic, sizeof magic);
   std::memcpy(bytes.data() + offsetof(StatPage, version), &version, sizeof version);
   bytes[offsetof(StatPage, policy) + 3] = '\x1b';  // the beginning of an order to a terminal

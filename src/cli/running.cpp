@@ -126,7 +126,7 @@ Result<StatView> StatView::open(const FiguresFolder& folder, const std::string& 
   StatView view;
   view.page_.reset(static_cast<StatPage*>(address));
   // acquire: pairs with the release in open_stat_page(); the rest of the page is filled once magic is there
-  if (view->magic.load(std::memory_order_acquire) != StatPage::kMagic || view->version != StatPage::kVersion) {
+  if (view->magic.load(std::memory_order_acquire) != StatPage::kMagic || view->version != kStatPageVersion) {
     Error error = Error::make(0, "%s is of another version of Hinterland", file.c_str());
     return std::unexpected(error.remedy("use the 'hinterland' that the program was started with"));
   }

@@ -35,7 +35,7 @@ struct File {
 std::string page_from(testing::FuzzInput& input) {
   std::string bytes(sizeof(StatPage), '\0');
   std::uint64_t magic = StatPage::kMagic;
-  std::uint32_t version = StatPage::kVersion;
+  std::uint32_t version = kStatPageVersion;
   auto runs = input.take<std::uint8_t>() % 16;
   for (int i = 0; i < runs; ++i) {
     std::size_t first = input.take<std::uint16_t>() % bytes.size();

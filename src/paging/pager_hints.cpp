@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "base/own_stack.hpp"
+#include "hinterland/hint.h"
 #include "paging/page/undisturbed.hpp"
 #include "paging/pager_impl.hpp"
 
@@ -28,6 +29,8 @@ PinRange pages_in_window(const Core& core, std::uintptr_t address, std::size_t l
   PageIndex first = core.window.index_of(address), last = core.window.index_of(end - 1);
   return {first, last.value - first.value + 1};
 }
+
+static_assert(HL_PINS_NEST == PageMarks::kHeldMax - 1);  // a full count is not counted down again
 
 void mark_held(Core& core, PageIndex page) {
   core.marks.hold(page);

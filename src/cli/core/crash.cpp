@@ -70,7 +70,7 @@ Result<Crash> read_crash(std::uint64_t address) {
                memory.read(note.info, &crash.info, sizeof crash.info) == sizeof crash.info &&
                memory.read(note.context, &context, sizeof context) == sizeof context &&
                memory.read(note.stat_page, page.get(), sizeof *page) == sizeof *page &&
-               page->magic == StatPage::kMagic && page->version == StatPage::kVersion;
+               page->magic == StatPage::kMagic && page->version == kStatPageVersion;
   if (!known) return std::unexpected(Error::make(0, "process %d cannot be read", static_cast<int>(process)));
   crash.process = process;
   crash.thread = note.thread;
