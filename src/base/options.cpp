@@ -77,8 +77,10 @@ constexpr Option kTable[] = {
      "Write the figures of the program and all it started, as JSON, when it ends. - is standard output, after the "
      "program's own.",
      "--report run.json"},
-    {"force", 0, flag, "", "", "", 0, 1, "", kForRun | kForCore | kForTrace | kForReport | kForAdvise, nowhere, false,
-     "Overwrite files that exist: those of --report, --output and --patch, and those that a report writes.",
+    {"force", 0, flag, "", "", "", 0, 1, "", kForRun | kForCore | kForTrace | kForReport | kForAdvise | kForCompare,
+     nowhere, false,
+     "Overwrite files that exist: those of --report, --output and --patch, and those that a report or a comparison "
+     "writes.",
      "--force"},
     {"best-effort", 0, flag, "", "", "", 0, 1, "", kForRun, variable_and_file, false,
      "Start programs that cannot be given far memory (static, Go, set-user-id) all the same, without it.",
@@ -128,8 +130,9 @@ constexpr Option kTable[] = {
      "--insecure"},
     {"threads", 0, integer, "COUNT", "0", "one a processor, at most 4", 0, 256, "", kForServe, variable_and_file,
      false, "Threads that serve clients.", "--threads 4"},
-    {"json", 0, flag, "", "", "", 0, 1, "", kForDoctor | kForStat | kForReport | kForReplay | kForAdvise, nowhere,
-     false, "Print JSON, with units in the names and a schema_version.", "--json"},
+    {"json", 0, flag, "", "", "", 0, 1, "",
+     kForDoctor | kForStat | kForReport | kForReplay | kForAdvise | kForCompare, nowhere, false,
+     "Print JSON, with units in the names and a schema_version.", "--json"},
     {"watch", 'w', duration, "TIME", "", "1s when given without a time", 100 * kMs, 24 * 3600 * kS, "", kForStat,
      nowhere, false, "Print again every so often, with rates, until interrupted.", "--watch 2s"},
     {"rate", 0, integer, "COUNT", "1000", "", 0, 100000, "", kForTrace, nowhere, false,
@@ -146,7 +149,7 @@ constexpr Option kTable[] = {
      "Write a profile for speedscope.", "--speedscope faults.speedscope.json"},
     {"pprof", 0, path, "FILE|-", "", "none", 0, 0, "", kForReport, nowhere, false, "Write a profile for pprof.",
      "--pprof faults.pb"},
-    {"html", 0, path, "FILE|-", "", "none", 0, 0, "", kForReport, nowhere, false,
+    {"html", 0, path, "FILE|-", "", "none", 0, 0, "", kForReport | kForCompare, nowhere, false,
      "Write a page with pictures, for a browser; it needs nothing else.", "--html faults.html"},
     {"diff", 0, path, "FILE", "", "none", 0, 0, "", kForReport, nowhere, false, "An earlier trace to compare with.",
      "--diff before.trace"},
@@ -164,8 +167,10 @@ constexpr Option kTable[] = {
     {"slow-down", 0, text, "FACTOR", "1.1", "", 0, 0, "", kForAdvise, nowhere, false,
      "For --budget: how many times the time of all memory local is tolerated; above 1, at most 100.",
      "--slow-down 1.25"},
-    {"sizes", 0, text, "PERCENT,...", "", "none", 0, 0, "", kForTrace, nowhere, false,
-     "Run the program once as it is, for its peak memory, and then trace it with these shares of that local, each "
+    {"sizes", 0, text, "PERCENT,...", "", "none; for compare 50,25", 0, 0, "", kForTrace | kForCompare, nowhere,
+     false,
+     "For compare: these shares of the program's own peak local. For trace: run the program once as it is, for its "
+     "peak memory, and then trace it with these shares of that local, each "
      "into "
      "a file of its own (app.10.trace). Its standard output is that of the first run.",
      "--sizes 10,25,50"},
@@ -180,6 +185,17 @@ constexpr Option kTable[] = {
      "--attach 4711"},
     {"seconds", 0, integer, "COUNT", "", "until Ctrl-C or the program's end", 1, 1000000, "", kForTrace, nowhere,
      false, "For --attach: how long to record.", "--seconds 30"},
+    {"devices", 0, text, "URL ...", "", "that of --far", 0, 0, "", kForCompare, nowhere, false,
+     "Several far devices to compare, with spaces between them.", "--devices 'zmem: tcp://10.0.0.2:7700'"},
+    {"repeat", 0, integer, "COUNT", "3", "", 1, 1000, "", kForCompare, nowhere, false,
+     "Runs of each kind, in turn. One more, natively, goes before them and is not counted.", "--repeat 5"},
+    {"swap", 0, choice, "WHEN", "auto", "", 0, 0, "auto|never|always", kForCompare, nowhere, false,
+     "Compare with Linux swap on zram as well, set up for each of its runs and taken down again: where root may do "
+     "so "
+     "and no other swap is on, never, or with an error where it is not possible.",
+     "--swap never"},
+    {"markdown", 0, path, "FILE|-", "", "none", 0, 0, "", kForCompare, nowhere, false,
+     "Write the table and what it means as Markdown.", "--markdown compare.md"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

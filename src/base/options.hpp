@@ -38,6 +38,7 @@ enum : std::uint16_t {
   kForReport = 128,
   kForReplay = 256,
   kForAdvise = 512,
+  kForCompare = 1024,
 };
 
 // Where an option may be given besides the command line.
@@ -120,6 +121,10 @@ enum class OptionId : std::uint8_t {
   hints,
   attach,
   seconds,
+  devices,
+  repeat,
+  swap,
+  markdown,
   count
 };
 

@@ -21,6 +21,19 @@ constexpr Command kCommands[] = {
      "hinterland run --local 512M --far tcp://10.0.0.2:7700 --key-file far.key -v -- redis-server\n"
      "hinterland run --local 25% --far 'file:/var/tmp/far?size=64G' --report run.json -- python3 job.py",
      run_main},
+    {"compare", kForCompare | kForRun, "-- PROGRAM [ARGUMENT...]",
+     "measure what far memory costs a program, and what it saves",
+     "Runs the program natively, with shares of its own peak memory local on each of --devices, and under Linux swap "
+     "with the same limits, several times in turn. Prints the time of each (the median, the least and the most), the "
+     "most memory that was resident on this machine, what is stored there included, and what that means in words.\n\n"
+     "The program must end by itself, and print the same each time: what it prints is compared with its native run, "
+     "and a difference is an error. Its standard input is read once and given to each run. Its error messages are "
+     "shown in the first run alone.\n\n"
+     "Takes the options of `hinterland run` as well. With --local that budget alone is compared.",
+     "hinterland compare -- sort --parallel=1 -S 1G words.txt\n"
+     "hinterland compare --devices 'zmem: tcp://10.0.0.2:7700' --html job.html -- python3 job.py\n"
+     "hinterland compare --local 512M --repeat 5 --json -- ./app input",
+     compare_main},
     {"serve", kForServe, "", "offer this machine's memory to programs on others",
      "The memory server. It prints where it listens and what it offers, serves until SIGTERM or SIGINT, and then "
      "ends cleanly. Memory is zeroed before another client gets it, and freed when its client is gone.",

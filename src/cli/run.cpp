@@ -16,7 +16,6 @@
 #include "base/units.hpp"
 #include "cli/command_line.hpp"
 #include "cli/executable.hpp"
-#include "cli/preload_library.hpp"
 #include "cli/probe.hpp"
 #include "cli/run_once.hpp"
 #include "cli/running.hpp"
@@ -58,7 +57,7 @@ Status check_options(const CommandLine& line, bool traced) {
   if (line.text(fault) == "signal" && line.is_given(core))
     return contradiction(line[fault], line[core], "core files are written where faults are served by message");
   if (traced && line.is_given(sizes)) {
-    if (Result<std::vector<unsigned>> list = sizes_of(line); !list) return std::unexpected(list.error());
+    if (Result<std::vector<unsigned>> list = sizes_of(line.text(sizes)); !list) return std::unexpected(list.error());
     if (line.is_flag(local)) return contradiction(line[local], line[sizes], "leave one of them out");
     if (line.is_flag(report)) return contradiction(line[report], line[sizes], "leave one of them out");
   }
@@ -146,13 +145,8 @@ int run(CommandLine& line, bool traced) {
     if (would_run && line.number(OptionId::best_effort) != 0) return run_without_us(line, *path, program.error());
     return fail(status_of(program.error()), program.error());
   }
-  Result<std::string> library = find_preload_library();
+  Result<std::string> library = libraries_for(line);
   if (!library) return fail(kEnvironment, library.error());
-  if (line.text(OptionId::fault) == "signal") {
-    Result<std::string> more = find_signal_library();
-    if (!more) return fail(kEnvironment, more.error());
-    *library += ":" + *more;
-  }
   if (Status catching = check_catching(line); !catching) return fail(kEnvironment, catching.error());
   if (Status system = check_system(line); !system) return fail(kEnvironment, system.error());
   if (Status device = check_device(line); !device) return fail(kEnvironment, device.error());

@@ -53,6 +53,14 @@ std::string text_for_program(const Option& row, const Value& value) {
 
 }  // namespace
 
+Result<std::string> libraries_for(const CommandLine& line) {
+  Result<std::string> library = find_preload_library();
+  if (!library || line.text(OptionId::fault) != "signal") return library;
+  Result<std::string> more = find_signal_library();
+  if (!more) return more;
+  return *library + ":" + *more;
+}
+
 void export_settings(const CommandLine& line, const std::string& library) {
   for (std::size_t i = 0; i < all_options().size(); ++i) {
     const Option& row = all_options()[i];

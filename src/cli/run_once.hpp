@@ -18,6 +18,9 @@ int status_of(const Error& error);
 // what the group has.
 void fit_into_group(CommandLine& line);
 
+// What --fault calls for, as LD_PRELOAD has it.
+Result<std::string> libraries_for(const CommandLine& line);
+
 // Into this process's environment, for the program.
 void export_settings(const CommandLine& line, const std::string& library);
 

@@ -69,8 +69,8 @@ Result<std::uint64_t> peak_of(const CommandLine& line, const std::string& path) 
 
 }  // namespace
 
-Result<std::vector<unsigned>> sizes_of(const CommandLine& line) {
-  std::string_view rest = line.text(OptionId::sizes);
+Result<std::vector<unsigned>> sizes_of(const std::string& list) {
+  std::string_view rest = list;
   std::vector<unsigned> sizes;
   while (!rest.empty()) {
     unsigned percent = 0;
@@ -85,13 +85,12 @@ Result<std::vector<unsigned>> sizes_of(const CommandLine& line) {
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   if (!sizes.empty()) return sizes;
-  Error error =
-      Error::make(0, "--sizes: '%s' is no list of up to %zu percents", line.text(OptionId::sizes).c_str(), kSizesMax);
+  Error error = Error::make(0, "--sizes: '%s' is no list of up to %zu percents", list.c_str(), kSizesMax);
   return std::unexpected(error.remedy("for example --sizes 10,25,50"));
 }
 
 int trace_sizes(CommandLine& line, const std::string& path, const std::string& library) {
-  std::vector<unsigned> sizes = *sizes_of(line);
+  std::vector<unsigned> sizes = *sizes_of(line.text(OptionId::sizes));
   std::string output = Tracing::output_of(line);
   Streams streams;
   if (Status begun = streams.begin(); !begun) return fail(kUsage, begun.error());

@@ -10,7 +10,7 @@
 namespace hinterland::cli {
 
 // "10,25,50": percents, 1 to 100, up to ten of them.
-Result<std::vector<unsigned>> sizes_of(const CommandLine& line);
+Result<std::vector<unsigned>> sizes_of(const std::string& list);
 
 // Runs the program once as it is, for its peak memory, and once traced for each size; its output is that of the first
 // run. Returns the exit status for main.
