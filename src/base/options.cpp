@@ -196,6 +196,9 @@ constexpr Option kTable[] = {
      "--swap never"},
     {"markdown", 0, path, "FILE|-", "", "none", 0, 0, "", kForCompare, nowhere, false,
      "Write the table and what it means as Markdown.", "--markdown compare.md"},
+    {"format", 0, choice, "HOW", "text", "", 0, 0, "text|json|openmetrics", kForStat, nowhere, false,
+     "How to print the figures: for people, as --json does, or as OpenMetrics, for Prometheus.",
+     "--format openmetrics"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

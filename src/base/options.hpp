@@ -125,6 +125,7 @@ enum class OptionId : std::uint8_t {
   repeat,
   swap,
   markdown,
+  format,
   count
 };
 

@@ -48,7 +48,9 @@ constexpr Command kCommands[] = {
     {"stat", kForStat, "[PID]", "show live figures of running programs",
      "Without PID one line for each program that runs under Hinterland and belongs to you; with PID all figures of "
      "one. The figures are read from memory shared with the program, which is not slowed.",
-     "hinterland stat\nhinterland stat --watch 2s 4711\nhinterland stat 4711 --json", stat_main},
+     "hinterland stat\nhinterland stat --watch 2s 4711\nhinterland stat 4711 --json\n"
+     "hinterland stat --format openmetrics > /var/lib/node_exporter/hinterland.prom",
+     stat_main},
     {"tune", kForTune, "PID", "change the local memory of a running program",
      "Asks the program for another budget and waits until it has taken it over, at most 2 seconds. A smaller budget "
      "is reached in the background.",

@@ -13,6 +13,7 @@
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
 #include "cli/figures.hpp"
+#include "cli/openmetrics.hpp"
 #include "cli/pid.hpp"
 #include "cli/running.hpp"
 #include "cli/terminal.hpp"
@@ -140,8 +141,10 @@ int look(const CommandLine& line, pid_t pid, LastLooks& looks) {
     views = std::move(*running);
   }
   bool clear = watching && isatty(STDOUT_FILENO) == 1;
-  if (line.number(OptionId::json) != 0) {
+  if (line.number(OptionId::json) != 0 || line.text(OptionId::format) == "json") {
     print_json(views, watching);
+  } else if (line.text(OptionId::format) == "openmetrics") {
+    std::fputs(openmetrics_text(views).c_str(), stdout);
   } else {
     if (clear) std::printf("\033[H\033[2J");
     if (pid != 0)
@@ -159,6 +162,12 @@ int stat_main(const Arguments& arguments) {
   if (!line) return fail(kUsage, line.error());
   if (line->wants_help()) return help_main({"stat"});
   if (line->rest().size() > 1) return fail(kUsage, unexpected_argument("stat", line->rest()[1]));
+  if (line->number(OptionId::json) != 0 && line->is_flag(OptionId::format) &&
+      line->text(OptionId::format) != "json") {
+    Error error =
+        Error::make(0, "--json and --format %s contradict each other", line->text(OptionId::format).c_str());
+    return fail(kUsage, error.remedy("leave one of them out"));
+  }
   pid_t pid = 0;
   if (!line->rest().empty()) {
     Result<pid_t> given = parse_pid(line->rest()[0]);

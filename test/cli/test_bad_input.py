@@ -22,6 +22,8 @@ class Usage(CommandTest):
         self.refused(["run", "--far", "zmem:lz5", "--", "true"], "lz5", "lz4")
         self.refused(["run", "--without", "moev", "--", "true"], "moev", "move")
         self.refused(["help", "stta"], "did you mean 'stat'")
+        self.refused(["stat", "--format", "openmetric"], "did you mean 'openmetrics'")
+        self.refused(["stat", "--json", "--format", "openmetrics"], "contradict each other")
         self.refused(["run", "--", "true"], "HINTERLAND_POLICY", "did you mean", HINTERLAND_POLICY="fif")
 
     def test_sizes(self):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -118,6 +119,27 @@ class Run(CommandTest):
         self.assertEqual(child.stdout.readline(), "got\n")
         self.assertEqual(child.wait(100), 5)
 
+    def assert_openmetrics(self, text, pid):
+        """Each family once, with its type before its samples; names that its type allows; the mark of the end."""
+        lines = text.splitlines()
+        self.assertEqual(lines[-1], "# EOF")
+        endings = {"gauge": [""], "counter": ["_total"], "summary": ["", "_count"]}
+        family, seen = ("", ""), set()
+        for line in lines[:-1]:
+            if line.startswith("# TYPE "):
+                family = tuple(line.split()[2:])
+                self.assertNotIn(family[0], seen)
+                seen.add(family[0])
+            elif line.startswith("# HELP "):
+                self.assertEqual(line.split()[2], family[0])
+            else:
+                found = re.fullmatch(r'(\w+)\{pid="(\d+)",program="[^"]+",far_url="[^"]+"(?:,quantile="[\d.]+")?\} [\d.]+', line)
+                self.assertIsNotNone(found, line)
+                self.assertIn(found[1], [family[0] + ending for ending in endings[family[1]]])
+                self.assertEqual(found[2], pid)
+        self.assertIn(f'hinterland_budget_bytes{{pid="{pid}"', text)
+        self.assertIn("hinterland_pages_in_total{", text)
+
     def test_stat_and_tune_of_a_running_program(self):
         for options in [[], ["-v"]]:
             child = self.start(*options, "--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(110)")
@@ -126,6 +148,7 @@ class Run(CommandTest):
             self.assertEqual([program["gauges"]["budget_bytes"] for program in programs], [8 << 20])
             pid = str(programs[0]["pid"])
             self.assertIn("budget_bytes", self.call("stat", pid).stdout)
+            self.assert_openmetrics(self.call("stat", "--format", "openmetrics").stdout, pid)
             self.assertIn(pid, self.call("stat").stdout)
             done = self.call("tune", pid, "--local", "16M")
             self.assertEqual(done.returncode, 0, done.stderr)
