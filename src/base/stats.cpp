@@ -185,6 +185,14 @@ void LatencyHistogram::merge(const LatencyHistogram& other) {
     buckets_[i].fetch_add(other.buckets_[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
+void LatencyHistogram::subtract(const LatencyHistogram& earlier) {
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    std::uint64_t now = buckets_[i].load(std::memory_order_relaxed);
+    std::uint64_t before = earlier.buckets_[i].load(std::memory_order_relaxed);
+    buckets_[i].store(now > before ? now - before : 0, std::memory_order_relaxed);
+  }
+}
+
 std::uint64_t LatencyHistogram::percentile_ns(double share) const {
   std::uint64_t samples = count();
   if (samples == 0) return 0;

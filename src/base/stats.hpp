@@ -105,6 +105,8 @@ class LatencyHistogram {
   // Adds another's samples (the report's totals), or becomes its copy.
   void merge(const LatencyHistogram& other);
   void copy_from(const LatencyHistogram& other);
+  // What was added since `earlier`, an earlier copy of this one.
+  void subtract(const LatencyHistogram& earlier);
   void clear();
   static std::size_t bucket_of(std::uint64_t ns);
   static std::uint64_t upper_edge_ns(std::size_t bucket);

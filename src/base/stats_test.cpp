@@ -318,6 +318,18 @@ TEST(LatencyHistogram, EveryValueLiesInItsBucket) {
   EXPECT_EQ(LatencyHistogram::bucket_of(~0ull), LatencyHistogram::kBuckets - 1);
 }
 
+TEST(LatencyHistogram, WhatWasAddedSinceAnEarlierCopy) {
+  LatencyHistogram now, earlier, other;
+  for (int i = 0; i < 10; ++i) now.add(1000);
+  earlier.copy_from(now);
+  now.add(1'000'000);
+  now.subtract(earlier);
+  EXPECT_EQ(now.count(), 1u);
+  EXPECT_EQ(now.percentile_ns(0.5), LatencyHistogram::upper_edge_ns(LatencyHistogram::bucket_of(1'000'000)));
+  other.subtract(earlier);  // another program's, by the same PID: never less than nothing
+  EXPECT_EQ(other.count(), 0u);
+}
+
 TEST(LatencyHistogram, Percentiles) {
   LatencyHistogram histogram;
   EXPECT_EQ(histogram.percentile_ns(0.5), 0u);

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
@@ -21,23 +22,39 @@
 namespace hinterland::cli {
 namespace {
 
-// What a program had counted at the last look, for rates.
+// What a program had counted at the last look, for rates and for the latencies since then.
 struct LastLook {
   std::uint64_t at_ns = 0;
-  std::array<std::uint64_t, static_cast<std::size_t>(Counter::count)> counters{};
+  Figures figures;
 };
-using LastLooks = std::map<pid_t, LastLook>;
+using LastLooks = std::map<pid_t, std::unique_ptr<LastLook>>;
 
-double rate(const LastLook& last, const Figures& now, Counter counter, std::uint64_t at_ns) {
-  std::uint64_t before = last.counters[static_cast<std::size_t>(counter)];
-  if (last.at_ns == 0 || at_ns <= last.at_ns || now[counter] < before) return 0;
-  return static_cast<double>(now[counter] - before) * 1e9 / static_cast<double>(at_ns - last.at_ns);
+void note(LastLooks& looks, const StatPage& page, std::uint64_t at_ns) {
+  auto look = std::make_unique<LastLook>();
+  look->at_ns = at_ns;
+  look->figures.add(page);
+  looks[page.pid] = std::move(look);
 }
 
-std::uint64_t all_faults(const LastLook& look) {
-  Figures figures;
-  figures.counters = look.counters;
-  return figures.faults();
+const LastLook* last_of(const LastLooks& looks, pid_t pid) {
+  auto found = looks.find(pid);
+  return found == looks.end() ? nullptr : found->second.get();
+}
+
+// Of the latencies in `now`, those since the last look stay.
+void keep_new(Figures& now, const LastLook* last) {
+  if (last == nullptr) return;
+  now.fault_latency.subtract(last->figures.fault_latency);
+  now.fetch_latency.subtract(last->figures.fetch_latency);
+}
+
+double a_second(std::uint64_t before, std::uint64_t now, const LastLook& last, std::uint64_t at_ns) {
+  if (at_ns <= last.at_ns || now < before) return 0;
+  return static_cast<double>(now - before) * 1e9 / static_cast<double>(at_ns - last.at_ns);
+}
+
+double rate(const LastLook& last, const Figures& now, Counter counter, std::uint64_t at_ns) {
+  return a_second(last.figures[counter], now[counter], last, at_ns);
 }
 
 void print_row(const StatView& view, const LastLook* last, std::uint64_t at_ns) {
@@ -47,9 +64,9 @@ void print_row(const StatView& view, const LastLook* last, std::uint64_t at_ns) 
               rounded_size_text(figures[Gauge::budget_bytes]).c_str(),
               rounded_size_text(figures[Gauge::resident_bytes]).c_str(),
               rounded_size_text(figures[Gauge::far_bytes]).c_str());
-  if (last != nullptr && last->at_ns != 0) {
-    double faults =
-        static_cast<double>(figures.faults() - all_faults(*last)) * 1e9 / static_cast<double>(at_ns - last->at_ns);
+  keep_new(figures, last);
+  if (last != nullptr) {
+    double faults = a_second(last->figures.faults(), figures.faults(), *last, at_ns);
     std::printf(" %10.0f %10.0f %10.0f", faults, rate(*last, figures, Counter::pages_in, at_ns),
                 rate(*last, figures, Counter::pages_out, at_ns));
   } else {
@@ -70,11 +87,8 @@ void print_table(const std::vector<StatView>& views, LastLooks& looks, bool rate
   std::uint64_t at_ns = now_ns();
   LastLooks seen;
   for (const StatView& view : views) {
-    auto last = looks.find(view->pid);
-    print_row(view, rates && last != looks.end() ? &last->second : nullptr, at_ns);
-    Figures figures;
-    figures.add(*view);
-    seen[view->pid] = {at_ns, figures.counters};
+    print_row(view, rates ? last_of(looks, view->pid) : nullptr, at_ns);
+    note(seen, *view, at_ns);
   }
   looks.swap(seen);
   if (views.empty()) std::printf("no program of yours runs under Hinterland; start one with 'hinterland run'\n");
@@ -97,7 +111,8 @@ void print_details(const StatView& view, LastLooks& looks) {
   Figures figures;
   figures.add(*view);
   std::uint64_t at_ns = now_ns();
-  LastLook& last = looks[view->pid];
+  const LastLook* last = last_of(looks, view->pid);
+  keep_new(figures, last);
   std::printf("%s\n", coloured(kBold, text_of(view->program) + " (" + std::to_string(view->pid) + "), for " +
                                           duration_text(at_ns - view->started_ns) + ", " + text_of(view->far_url) +
                                           ", " + text_of(view->policy))
@@ -107,16 +122,16 @@ void print_details(const StatView& view, LastLooks& looks) {
                 kGaugeNames[i].help);
   for (std::size_t i = 0; i < figures.counters.size(); ++i) {
     std::string text = std::to_string(figures.counters[i]);
-    if (last.at_ns != 0) {
+    if (last != nullptr) {
       char per_second[48];
-      std::snprintf(per_second, sizeof per_second, " (%.0f/s)", rate(last, figures, static_cast<Counter>(i), at_ns));
+      std::snprintf(per_second, sizeof per_second, " (%.0f/s)", rate(*last, figures, static_cast<Counter>(i), at_ns));
       text += per_second;
     }
     std::printf("  %-26s %-14s %s\n", kCounterNames[i].name, text.c_str(), kCounterNames[i].help);
   }
   print_latency("fault latency", figures.fault_latency);
   print_latency("fetch latency", figures.fetch_latency);
-  last = {at_ns, figures.counters};
+  note(looks, *view, at_ns);
 }
 
 void print_json(const std::vector<StatView>& views, bool one_line) {
@@ -126,20 +141,37 @@ void print_json(const std::vector<StatView>& views, bool one_line) {
   std::printf("%s\n", json.dump(one_line ? -1 : 2).c_str());
 }
 
+// The pages of this program, 0 for all.
+Result<std::vector<StatView>> pages_of(const CommandLine& line, pid_t pid) {
+  std::vector<std::string> directories = searched_directories(line.text(OptionId::stat_dir));
+  if (pid == 0) return find_running(directories);
+  Result<StatView> view = find_running(directories, pid, false);
+  if (!view) return std::unexpected(view.error());
+  std::vector<StatView> views;
+  views.push_back(std::move(*view));
+  return views;
+}
+
+void pause_for(std::uint64_t ns) {
+  timespec pause{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  nanosleep(&pause, nullptr);
+}
+
+// So that the first block of a watch has rates, too: a look that prints nothing, half a second before it at most.
+void look_first(const CommandLine& line, pid_t pid, std::uint64_t every_ns, LastLooks& looks) {
+  constexpr std::uint64_t kFirstMax = 500'000'000;
+  Result<std::vector<StatView>> views = pages_of(line, pid);
+  if (!views || views->empty()) return;  // the look that prints says so
+  for (const StatView& view : *views) note(looks, *view, now_ns());
+  pause_for(std::min(every_ns, kFirstMax));
+}
+
 // One look. `pid` 0 for all. The exit status.
 int look(const CommandLine& line, pid_t pid, LastLooks& looks) {
-  std::vector<std::string> directories = searched_directories(line.text(OptionId::stat_dir));
   bool watching = line.is_given(OptionId::watch);
-  std::vector<StatView> views;
-  if (pid != 0) {
-    Result<StatView> view = find_running(directories, pid, false);
-    if (!view) return fail(kEnvironment, view.error());
-    views.push_back(std::move(*view));
-  } else {
-    Result<std::vector<StatView>> running = find_running(directories);
-    if (!running) return fail(kEnvironment, running.error());
-    views = std::move(*running);
-  }
+  Result<std::vector<StatView>> found = pages_of(line, pid);
+  if (!found) return fail(kEnvironment, found.error());
+  std::vector<StatView> views = std::move(*found);
   bool clear = watching && isatty(STDOUT_FILENO) == 1;
   if (line.number(OptionId::json) != 0 || line.text(OptionId::format) == "json") {
     print_json(views, watching);
@@ -175,11 +207,11 @@ int stat_main(const Arguments& arguments) {
     pid = *given;
   }
   LastLooks looks;
-  int status = look(*line, pid, looks);
   std::uint64_t every_ns = line->number(OptionId::watch);
+  if (every_ns != 0 && line->number(OptionId::json) == 0) look_first(*line, pid, every_ns, looks);
+  int status = look(*line, pid, looks);
   while (status == kSuccess && every_ns != 0) {
-    timespec pause{static_cast<time_t>(every_ns / 1'000'000'000), static_cast<long>(every_ns % 1'000'000'000)};
-    nanosleep(&pause, nullptr);
+    pause_for(every_ns);
     // The program watched is gone: the end of the watch, not a failure.
     if (pid != 0 && !find_running(searched_directories(line->text(OptionId::stat_dir)), pid, false)) return kSuccess;
     status = look(*line, pid, looks);

@@ -119,6 +119,18 @@ class Run(CommandTest):
         self.assertEqual(child.stdout.readline(), "got\n")
         self.assertEqual(child.wait(100), 5)
 
+    def assert_rates_at_once(self, pid):
+        """The first block of a watch has rates, which of a program that sleeps are 0."""
+        watch = subprocess.Popen([HINTERLAND, "stat", pid, "--watch", "100ms"], env=self.environment,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(watch.communicate)
+        self.addCleanup(watch.kill)
+        for line in iter(watch.stdout.readline, ""):
+            if line.split()[0] == "pages_in":
+                self.assertRegex(line, r"pages_in +\d+ \(\d+/s\)")
+                return
+        self.fail("it ended without a line about pages in")
+
     def assert_openmetrics(self, text, pid):
         """Each family once, with its type before its samples; names that its type allows; the mark of the end."""
         lines = text.splitlines()
@@ -150,6 +162,7 @@ class Run(CommandTest):
             self.assertIn("budget_bytes", self.call("stat", pid).stdout)
             self.assert_openmetrics(self.call("stat", "--format", "openmetrics").stdout, pid)
             self.assertIn(pid, self.call("stat").stdout)
+            self.assert_rates_at_once(pid)
             done = self.call("tune", pid, "--local", "16M")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("was 8.00 MiB, is 16.0 MiB", done.stdout)
