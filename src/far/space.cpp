@@ -37,7 +37,7 @@ constexpr std::uint32_t kReusePagesMin = kSlabPages / 8;
 // After the device was full, it is asked again this much later: a server may have got room again.
 constexpr std::uint64_t kFullRetryNs = 10'000'000;
 constexpr std::size_t kReleaseBatch = 256;
-// Runs of adjacent pages are looked for up to this length; longer ones gain nothing (docs/performance.md, the floor:
+// Runs of adjacent pages are looked for up to this length; longer ones gain nothing (docs/measurements/floor.md:
 // 64 a call).
 constexpr std::uint32_t kRunPages = 64;
 

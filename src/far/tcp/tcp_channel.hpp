@@ -34,7 +34,8 @@ class TcpChannel final : public Channel {
  private:
   static constexpr std::size_t kTailBytes = 4096;  // what may follow the reply that is due, in the same receive
   static constexpr std::size_t kSpillBytes = wire::kPagesMax * kPageSize + kTailBytes;
-  static constexpr std::uint64_t kSpinNs = 20'000;  // a sleep and wake-up costs more than this (docs/performance.md)
+  static constexpr std::uint64_t kSpinNs =
+      20'000;  // a sleep and wake-up costs more than this (docs/measurements/log.md)
 
   static constexpr std::uint64_t kFireAtOnce = 1;  // a time long past
 
