@@ -46,7 +46,7 @@ def run(chosen, launcher, folder):
         raise Failure(f"exit status {code}")
     figures = report.read(path)
     suite.check_report(figures)
-    allowed = chosen.local + suite.SLACK_BYTES + int(suite.SLACK_SHARE * chosen.space)
+    allowed = suite.most_resident(chosen.local, chosen.space, figures)
     if peak > allowed:
         raise Failure(f"{name} had {mib(peak)} resident, {mib(allowed)} is the most")
     return f"{mib(peak)} resident, {figures['pages_in']} pages in, {figures['pages_out']} out"

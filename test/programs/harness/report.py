@@ -8,7 +8,8 @@ from .errors import Failure
 COUNTERS = ("pages_in", "pages_out", "pages_read_ahead", "pages_evicted", "pages_lost", "faults_first_touch",
             "faults_read", "faults_write", "device_errors", "device_bytes_in", "device_bytes_out",
             "reclaim_direct_faults")
-GAUGES = ("budget_bytes", "resident_bytes", "far_bytes", "device_stored_bytes", "device_used_bytes", "managed")
+GAUGES = ("budget_bytes", "resident_bytes", "far_bytes", "device_stored_bytes", "device_used_bytes", "managed",
+          "takeover_resident_bytes")
 
 
 def _number(node):

@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 
-from harness import memory, report, units  # noqa: E402
+from harness import memory, report, suite, units  # noqa: E402
 from harness.errors import Failure  # noqa: E402
 from harness.process import Process  # noqa: E402
 
@@ -99,6 +99,12 @@ class WithFake(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
+    def test_what_was_there_when_paging_began_may_be_resident(self):
+        slack = suite.SLACK_BYTES
+        self.assertEqual(suite.most_resident(16 << 20, 0, {}), (16 << 20) + slack)
+        self.assertEqual(suite.most_resident(16 << 20, 0, {"takeover_resident_bytes": 14 << 20}), (16 << 20) + slack)
+        self.assertEqual(suite.most_resident(16 << 20, 0, {"takeover_resident_bytes": 47 << 20}), (47 << 20) + slack)
+
     def test_sizes(self):
         self.assertEqual(units.parse_size("64M"), 64 << 20)
         self.assertEqual(units.parse_size("1.5G"), 3 << 29)
