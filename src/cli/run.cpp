@@ -1,6 +1,4 @@
 // hinterland run: checks everything, sets the variables, and becomes the program, or its parent.
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,18 +12,16 @@
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
+#include "cli/before_run.hpp"
 #include "cli/command_line.hpp"
 #include "cli/executable.hpp"
-#include "cli/probe.hpp"
 #include "cli/run_once.hpp"
 #include "cli/running.hpp"
 #include "cli/sizes.hpp"
 #include "cli/supervise.hpp"
 #include "cli/trace_attach.hpp"
 #include "cli/tracing.hpp"
-#include "far/device.hpp"
 #include "far/url.hpp"
-#include "kernel/probe.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -68,47 +64,6 @@ Status check_options(const CommandLine& line, bool traced) {
   return {};
 }
 
-Status check_program_limits(const CommandLine& line) {
-  for (const Finding& finding : examine_limits()) {
-    if (finding.state != State::blocking) continue;
-    Error error =
-        Error::make(0, "%s: the limit is %s: %s", finding.name.c_str(), finding.value.c_str(), finding.cost.c_str());
-    return std::unexpected(error.remedy("run: %s", finding.mend.c_str()));
-  }
-  rlimit space{};
-  getrlimit(RLIMIT_AS, &space);
-  if (line.is_given(OptionId::window) && space.rlim_cur < line.number(OptionId::window)) {
-    Error error = Error::make(0, "%s: a window of %s does not fit the address space limit of %s",
-                              line[OptionId::window].named.c_str(), line.text(OptionId::window).c_str(),
-                              rounded_size_text(space.rlim_cur).c_str());
-    return std::unexpected(error.remedy("run: ulimit -v unlimited, or choose a smaller --window"));
-  }
-  return {};
-}
-
-// Opens the device once and lets go of it: what is wrong with it is said here, and not by the program.
-Status check_device(const CommandLine& line) {
-  far::DeviceSettings settings{line.text(OptionId::key_file), line.number(OptionId::timeout)};
-  Result<std::unique_ptr<far::Device>> device = far::open_device(line.text(OptionId::far), settings);
-  if (!device) return std::unexpected(device.error());
-  return {};
-}
-
-// Asked for in a way that changes nothing.
-Status check_catching(const CommandLine& line) {
-  constexpr int kSetDispatch = 59, kOff = 0;  // PR_SET_SYSCALL_USER_DISPATCH, which Debian's headers may lack
-  if (line.number(OptionId::catch_calls) == 0 || prctl(kSetDispatch, kOff, 0, 0, 0) == 0) return {};
-  Error error = Error::make(errno, "--catch: this kernel has no syscall user dispatch");
-  return std::unexpected(error.remedy("leave it out, or use Linux 5.11 or newer"));
-}
-
-Status check_system(const CommandLine& line) {
-  Result<ProbedDescriptor> probed = open_fault_descriptor();
-  if (!probed) return std::unexpected(probed.error());
-  close(probed->descriptor);
-  return check_program_limits(line);
-}
-
 // The program itself could say it only once for each process that it starts.
 void warn_without_figures(const CommandLine& line, bool is_parent) {
   if (!fits_file_limit(sizeof(StatPage))) {
@@ -149,7 +104,8 @@ int run(CommandLine& line, bool traced) {
   if (!library) return fail(kEnvironment, library.error());
   if (Status catching = check_catching(line); !catching) return fail(kEnvironment, catching.error());
   if (Status system = check_system(line); !system) return fail(kEnvironment, system.error());
-  if (Status device = check_device(line); !device) return fail(kEnvironment, device.error());
+  if (Status device = check_device(line, line.text(OptionId::far)); !device)
+    return fail(kEnvironment, device.error());
   Result<ReportFile> report = ReportFile::open(line.text(OptionId::report), line.number(OptionId::force) != 0);
   if (!report) return fail(report.error().code() == 0 ? kUsage : kEnvironment, report.error());
   if (traced && line.is_given(OptionId::sizes)) return trace_sizes(line, *path, *library);

@@ -18,10 +18,11 @@ namespace hinterland::testing {
 namespace {
 
 constexpr std::uint32_t kThreads = 2000;
-constexpr std::uint32_t kPages = 5 * 1024;  // five times the budget: the first kThreads pages are far
-// A crowd has 64 faults and more. Its pieces have 32 and more, an eighth of a quarter of the budget (threads and
-// sanitizers may leave that to pages), but for the last one: 65 faults are three pieces at most.
-constexpr std::uint64_t kFaultsPerWakeMin = 65 / 3;
+constexpr std::uint32_t kPages = 5 * 4096;  // five times the budget: the first kThreads pages are far
+// Threads and sanitizers may leave a quarter of it to pages. An eighth of that, the most that a piece has, is 128.
+constexpr std::uint64_t kBudgetBytes = 16 * kMiB;
+// Pieces have 64 faults and more, but for the last of a crowd, which has 64 and more itself.
+constexpr std::uint64_t kFaultsPerWakeMin = 32;
 
 struct Crowd {
   std::uint64_t* words = nullptr;
@@ -99,7 +100,7 @@ std::string serve_a_crowd(Pager& pager) {
 
 void run(const std::string& far_url) {
   if (std::string why = why_no_real_pager(); !why.empty()) GTEST_SKIP() << why;
-  run_with_real_pager({.far_url = far_url}, serve_a_crowd);
+  run_with_real_pager({.far_url = far_url, .budget_bytes = kBudgetBytes}, serve_a_crowd);
 }
 
 TEST(FaultCrowd, IsWokenTogether) { run("mem:"); }

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
+#include "cli/before_run.hpp"
 #include "cli/command_line.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/compare/swap_limit.hpp"
@@ -18,8 +19,6 @@
 #include "cli/output_file.hpp"
 #include "cli/run_once.hpp"
 #include "cli/sizes.hpp"
-#include "far/device.hpp"
-#include "kernel/probe.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -45,20 +44,11 @@ std::vector<std::string> devices_of(const CommandLine& line) {
   return urls.empty() ? std::vector<std::string>{line.text(OptionId::far)} : urls;
 }
 
-// Opens each device once: what is wrong with one is said before anything has run.
-Status check_devices(const CommandLine& line) {
-  far::DeviceSettings settings{line.text(OptionId::key_file), line.number(OptionId::timeout)};
-  for (const std::string& url : devices_of(line)) {
-    Result<std::unique_ptr<far::Device>> device = far::open_device(url, settings);
-    if (!device) return std::unexpected(device.error());
-  }
-  return {};
-}
-
-Status check_system() {
-  Result<ProbedDescriptor> probed = open_fault_descriptor();
-  if (!probed) return std::unexpected(probed.error());
-  close(probed->descriptor);
+Status check_environment(const CommandLine& line) {
+  if (Status catching = check_catching(line); !catching) return catching;
+  if (Status system = check_system(line); !system) return system;
+  for (const std::string& url : devices_of(line))
+    if (Status device = check_device(line, url); !device) return device;
   return {};
 }
 
@@ -172,6 +162,7 @@ class Comparer {
     }
     Error error = Error::make(0, "%s: the program %s, where it natively %s", one.way.name().c_str(),
                               one.failure.c_str(), end_of(reference_.wait_status).c_str());
+    if (one.way.kind != Way::Kind::far) return std::unexpected(error.remedy("run it alone to see why it ends so"));
     return std::unexpected(
         error.remedy("run it alone to see what it says: hinterland run --local %s --far '%s' -- ...",
                      exact_size_text(one.way.local_bytes).c_str(), one.way.url.c_str()));
@@ -218,8 +209,7 @@ int compare(CommandLine& line) {
   if (Status program = check_program(*path); !program) return fail(status_of(program.error()), program.error());
   Result<std::string> library = libraries_for(line);
   if (!library) return fail(kEnvironment, library.error());
-  if (Status system = check_system(); !system) return fail(kEnvironment, system.error());
-  if (Status devices = check_devices(line); !devices) return fail(kEnvironment, devices.error());
+  if (Status environment = check_environment(line); !environment) return fail(kEnvironment, environment.error());
   Comparison all;
   all.program = line.rest()[0];
   Result<bool> with_swap = compares_with_swap(line, all);

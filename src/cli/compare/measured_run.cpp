@@ -64,10 +64,6 @@ class Redirected {
   bool good_ = true;
 };
 
-std::uint64_t ns_of(const timeval& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_usec) * 1000;
-}
-
 // Of a histogram, which has no sum: the mean of its percentiles.
 std::uint64_t total_ns(const LatencyHistogram& latencies) {
   constexpr int kSteps = 100;
@@ -82,6 +78,10 @@ Error cannot_be_kept(const std::string& folder, int problem) {
 }
 
 bool keep_input(const std::string& path) {
+  struct stat input{};
+  if (fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode))
+    std::fputs("hinterland: reading the program's standard input to its end (< /dev/null if it needs none)\n",
+               stderr);
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return false;
   char buffer[65536];
@@ -171,7 +171,6 @@ Result<Measured> Runner::run(const Way& way, const std::string& output_name, boo
   if (!outcome) return std::unexpected(outcome.error());
   measured.wait_status = outcome->wait_status;
   measured.wall_ns = outcome->wall_ns;
-  measured.cpu_ns = ns_of(outcome->usage.ru_utime) + ns_of(outcome->usage.ru_stime);
   measured.peak_bytes = limit ? limit->peak_bytes() : static_cast<std::uint64_t>(outcome->usage.ru_maxrss) * kKiB;
   measured.pages_in = limit ? limit->pages_in() : all[Counter::pages_in];
   measured.waited_ns = total_ns(all.fault_latency);

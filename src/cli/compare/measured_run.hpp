@@ -26,7 +26,7 @@ struct Way {
 
 struct Measured {
   int wait_status = 0;
-  std::uint64_t wall_ns = 0, cpu_ns = 0;
+  std::uint64_t wall_ns = 0;
   // Far: of the largest process, what of a store lies in it included; native: of the largest process. Swap: of the
   // whole group, what it has in zram included.
   std::uint64_t peak_bytes = 0;
