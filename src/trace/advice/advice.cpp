@@ -233,11 +233,11 @@ class Adviser {
 
   // What is tried. A hint in a loop costs in each round, and keeps compilers from what they do with simple loops: one
   // that can stand before it does.
-  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool has_size, bool in_library,
+  static std::vector<Candidate> candidates(const AccessPattern& pattern, bool write, bool has_size, bool in_library,
                                            bool is_begin, LoopPlace loop, Dialect dialect) {
     std::vector<Candidate> all;
     ReplayHint plain;
-    plain.write = pattern.writes() >= kWrites;
+    plain.write = write;
     if ((has_size || pattern.next_page >= kSpans) && pattern.sequential < kOrdered)
       plain.pages_after = pattern.next_page >= kSpans ? 1 : 0;
     // Several rows that a loop goes through side by side look scattered.
@@ -304,10 +304,14 @@ class Adviser {
     const Located& located = located_[site];
     const Access& access = located.chosen.accesses.front();
     Dialect dialect = located.dialect;
-    LoopPlace loop = loop_place_of(located, advice.pattern.writes() >= kWrites);
+    // What reads and writes the same object in one step (`x++`) faults by its read, and where the runtime expects the
+    // write, by nothing else.
+    bool modifies = located.chosen.accesses.size() == 1 && access.reads && access.writes;
+    bool write = modifies || advice.pattern.writes() >= kWrites;
+    LoopPlace loop = loop_place_of(located, write);
     bool is_begin = is_begin_for_library(advice, access);
     std::vector<Candidate> all =
-        candidates(advice.pattern, !access.size.empty(), !advice.site.via.empty(), is_begin, loop, dialect);
+        candidates(advice.pattern, write, !access.size.empty(), !advice.site.via.empty(), is_begin, loop, dialect);
     Candidate best = all.front();
     bool tried = report_.predicted && advice.share >= kReplayedShare;
     if (tried) {
