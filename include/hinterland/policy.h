@@ -6,7 +6,10 @@
  * came near them: sixteen neighbours in memory have neighbouring numbers, from a multiple of sixteen on; a page keeps
  * its number for ever.
  *
- * C ABI, so that a policy can be a plug-in in any language.
+ * C ABI, so that a policy can be a plug-in in any language: a shared library that defines hl_policy_plugin, loaded
+ * with
+ * `--policy ./mine.so`. docs/policies.md builds one from an empty file; hinterland/policy.hpp spares a C++ policy
+ * what they all have in common.
  */
 #ifndef HINTERLAND_POLICY_H
 #define HINTERLAND_POLICY_H
@@ -17,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HL_POLICY_ABI_VERSION 2u
+#define HL_POLICY_ABI_VERSION 3u
 
 typedef uint32_t hl_page;
 #define HL_NO_PAGE UINT32_MAX
@@ -31,7 +34,13 @@ typedef enum hl_arrival {
   HL_ARRIVAL_RETURNED = 5     /* chosen as a victim, but could not be taken (pinned) */
 } hl_arrival;
 
-/* What the runtime offers a policy. */
+/* How the runtime knows that a page which is there was used. Most uses of such a page nobody sees. */
+typedef enum hl_access {
+  HL_ACCESS_WRITE = 0, /* the first write to a page that was unchanged: a protection fault */
+  HL_ACCESS_ANY = 1    /* a use in a list of all uses (src/policy/cache.hpp); never in a live program */
+} hl_access;
+
+/* What the runtime offers a policy. Valid for the life of the process, so a policy may keep a copy. */
 typedef struct hl_policy_env {
   uint32_t abi_version;
   hl_page window_pages; /* page numbers are below this */
@@ -43,8 +52,19 @@ typedef struct hl_policy_env {
    * for costs the program a call of some 50 ns: ask a few times on a page's way out, not once a call of yours. NULL
    * where nobody knows. */
   int (*was_hinted)(void* runtime, hl_page page);
-  void* runtime; /* for was_hinted */
+  void* runtime; /* for the calls of this struct */
+  /* The text behind the colon of `--policy NAME:TEXT`; "" without one. Only to be read in create(). */
+  const char* settings;
+  /* How many pages may be local now; changes when the budget is tuned. */
+  uint64_t (*capacity)(void* runtime);
+  /* Where a page lies: the places of neighbours in the program's memory follow each other. */
+  uint64_t (*place_of)(void* runtime, hl_page page);
+  /* The page at a place; HL_NO_PAGE where nothing was ever used. */
+  hl_page (*page_at)(void* runtime, uint64_t place);
 } hl_policy_env;
+
+/* Returned by missed(): the runtime reads ahead as it does without the policy. */
+#define HL_OWN_READ_AHEAD UINT32_MAX
 
 typedef struct hl_policy_ops {
   uint32_t abi_version;
@@ -62,7 +82,26 @@ typedef struct hl_policy_ops {
   uint32_t (*choose_victims)(void* state, hl_page* out, uint32_t max);
   /* How many pages the policy holds: for the runtime's own checks. */
   uint64_t (*size)(void* state);
+
+  /* What follows may be NULL. */
+
+  /* A page that the policy holds was used. */
+  void (*accessed)(void* state, hl_page page, hl_access how);
+  /* The program faults on a page that is not there; arrived() follows, after room was made for it. Fills `next` with
+   * up to `max` pages that are worth bringing as well, the most urgent first, and returns how many, or
+   * HL_OWN_READ_AHEAD. Pages that are there, or were never used, are passed over; so are all when there is no room to
+   * spare. */
+  uint32_t (*missed)(void* state, hl_page page, hl_page* next, uint32_t max);
 } hl_policy_ops;
+
+/* What a plug-in defines:
+ *   HL_POLICY_PLUGIN = {HL_POLICY_ABI_VERSION, "mine", "what it does", create, arrived, ...};
+ */
+#ifdef __cplusplus
+#define HL_POLICY_PLUGIN extern "C" __attribute__((visibility("default"))) const hl_policy_ops hl_policy_plugin
+#else
+#define HL_POLICY_PLUGIN __attribute__((visibility("default"))) const hl_policy_ops hl_policy_plugin
+#endif
 
 #ifdef __cplusplus
 }

@@ -31,8 +31,12 @@ constexpr Option kTable[] = {
      "Where far memory is: mem:, zmem:[lz4|zstd], file:PATH[?size=SIZE], tcp://HOST:PORT, or "
      "sim:latency=TIME,bandwidth=RATE,inner=URL.",
      "--far tcp://10.0.0.2:7700"},
-    {"policy", 0, choice, "NAME", "learner", "", 0, 0, "learner|second-chance|fifo|lru|priority",
-     kForRun | kForReplay | kForAdvise, variable_and_file, true, "Which pages leave local memory first.",
+    {"policy", 0, choice_or_file, "NAME|FILE", "learner", "", 0, 0,
+     "learner|second-chance|fifo|lru|priority|sieve|s3-fifo|2q|arc", kForRun | kForReplay | kForAdvise,
+     variable_and_file, true,
+     "Which pages leave local memory first, by a policy that comes with Hinterland or by a plug-in: a shared "
+     "library, "
+     "named with a slash (./mine.so; docs/policies.md). What follows a colon is for the policy itself.",
      "--policy fifo"},
     {"read-ahead", 0, integer, "PAGES", "64", "", 0, 64, "", kForRun | kForReplay | kForAdvise, variable_and_file,
      true, "How many pages of 4 KiB a fault may fetch ahead; 0 for none.", "--read-ahead 16"},
@@ -282,6 +286,11 @@ Result<std::uint64_t> parse_choice(const Option& option, std::string_view text, 
   return std::unexpected(error.remedy("%s", suggestion(text, names).c_str()));
 }
 
+Result<std::uint64_t> parse_choice_or_file(const Option& option, std::string_view text, std::string_view source) {
+  if (text.contains('/')) return choices_of(option).size();
+  return parse_choice(option, text.substr(0, text.find(':')), source);
+}
+
 Result<std::uint64_t> parse_choices(const Option& option, std::string_view text, std::string_view source) {
   std::uint64_t set = 0;
   for (bool more = true; more;) {
@@ -319,6 +328,8 @@ Result<std::uint64_t> parse_value(const Option& option, std::string_view text, s
       return in_range(option, parse_integer(option, text, source), text, source);
     case choice:
       return parse_choice(option, text, source);
+    case choice_or_file:
+      return parse_choice_or_file(option, text, source);
     case choices:
       return parse_choices(option, text, source);
     case flag:

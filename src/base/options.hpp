@@ -20,10 +20,11 @@ enum class OptionType : std::uint8_t {
   integer,
   text,
   path,
-  choice,   // one of `choices`
-  choices,  // any of `choices`, separated by commas
-  flag,     // off, unless given
-  level,    // a flag that may be given several times
+  choice,          // one of `choices`
+  choice_or_file,  // one of `choices`, or a file: a value with a slash; of both, text behind a colon is theirs
+  choices,         // any of `choices`, separated by commas
+  flag,            // off, unless given
+  level,           // a flag that may be given several times
 };
 
 // Commands that take an option: a set of bits.

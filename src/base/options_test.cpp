@@ -35,7 +35,9 @@ TEST(OptionTable, EveryRowIsCompleteAndItsDefaultValid) {
         << row.name;
     bool takes_value = row.type != OptionType::flag && row.type != OptionType::level;
     EXPECT_EQ(takes_value, row.placeholder[0] != '\0') << row.name;
-    EXPECT_EQ(row.type == OptionType::choice || row.type == OptionType::choices, !choices_of(row).empty());
+    EXPECT_EQ(
+        row.type == OptionType::choice || row.type == OptionType::choice_or_file || row.type == OptionType::choices,
+        !choices_of(row).empty());
     if (row.default_text[0] != '\0') {
       EXPECT_TRUE(parse_value(row, row.default_text, row.name)) << row.name;
     }

@@ -53,7 +53,7 @@ Result<Settings> settings_from_environment() {
   Settings settings;
   settings.local_bytes = reader.number(OptionId::local);
   settings.far_url = reader.text(OptionId::far);
-  reader.number(OptionId::policy);  // the name must be one of the table's
+  reader.number(OptionId::policy);  // one of the table's names, or a file
   settings.policy = reader.text(OptionId::policy);
   settings.read_ahead_pages = static_cast<std::uint32_t>(reader.number(OptionId::read_ahead));
   settings.window_bytes = reader.number(OptionId::window);

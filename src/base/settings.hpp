@@ -12,7 +12,7 @@ namespace hinterland {
 struct Settings {
   std::uint64_t local_bytes = 0;
   std::string far_url;
-  std::string policy;  // a name in the table of src/policy
+  std::string policy;  // what --policy says (src/policy/plugin.hpp)
   std::uint32_t read_ahead_pages = 0;
   std::uint64_t window_bytes = 0;
   bool take_over_at_start = false;  // else when the budget is nearly used

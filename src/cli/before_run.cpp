@@ -11,6 +11,7 @@
 #include "cli/probe.hpp"
 #include "far/device.hpp"
 #include "kernel/probe.hpp"
+#include "policy/plugin.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -40,6 +41,12 @@ Status check_device(const CommandLine& line, const std::string& url) {
   Result<std::unique_ptr<far::Device>> device = far::open_device(url, settings);
   if (!device) return std::unexpected(device.error());
   return {};
+}
+
+Status check_policy(const CommandLine& line) {
+  Result<NamedPolicy> policy = policy_named(line.text(OptionId::policy));
+  if (!policy) return std::unexpected(policy.error());
+  return policy->is_plugin ? check_plugin(*policy) : Status{};
 }
 
 // Asked for in a way that changes nothing.

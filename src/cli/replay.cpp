@@ -91,10 +91,12 @@ std::string table_text(const std::vector<Row>& rows) {
   return text;
 }
 
-// Every policy, with the trace's budget doubled until nothing more is saved.
+// Every policy, the plug-in that is given among them, with the trace's budget doubled until nothing more is saved.
 std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const Latencies& latencies) {
   std::vector<Row> rows;
-  for (const hl_policy_ops* policy : policies()) {
+  std::vector<const hl_policy_ops*> all(policies().begin(), policies().end());
+  if (find_policy(first.policy->name) != first.policy) all.insert(all.begin(), first.policy);
+  for (const hl_policy_ops* policy : all) {
     ReplayOptions options = first;
     options.policy = policy;
     for (int doublings = 0; doublings < 12; ++doublings, options.local_bytes *= 2) {

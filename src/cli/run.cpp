@@ -102,6 +102,7 @@ int run(CommandLine& line, bool traced) {
   }
   Result<std::string> library = libraries_for(line);
   if (!library) return fail(kEnvironment, library.error());
+  if (Status policy = check_policy(line); !policy) return fail(kUsage, policy.error());
   if (Status catching = check_catching(line); !catching) return fail(kEnvironment, catching.error());
   if (Status system = check_system(line); !system) return fail(kEnvironment, system.error());
   if (Status device = check_device(line, line.text(OptionId::far)); !device)

@@ -18,6 +18,7 @@
 #include "cli/supervise.hpp"
 #include "cli/tracing.hpp"
 #include "far/url.hpp"
+#include "policy/plugin.hpp"
 
 namespace hinterland::cli {
 
@@ -47,6 +48,7 @@ namespace {
 std::string text_for_program(const Option& row, const Value& value) {
   if (row.type == OptionType::size_or_percent) return std::to_string(value.number);
   if (row.type == OptionType::path) return absolute_path(value.text);
+  if (row.type == OptionType::choice_or_file) return policy_with_whole_path(value.text);
   if (&row == &option(OptionId::far)) return far::url_from(current_folder(), value.text);
   return value.text;
 }

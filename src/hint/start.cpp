@@ -1,36 +1,20 @@
 #include "hint/start.hpp"
 
-#include <array>
 #include <cstdio>
 #include <cstring>
-#include <span>
-#include <string_view>
 
 #include "base/log.hpp"
 #include "base/settings.hpp"
 #include "base/stats.hpp"
-#include "base/suggest.hpp"
 #include "far/device.hpp"
 #include "hint/entry.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
+#include "policy/plugin.hpp"
 #include "policy/policies.hpp"
 #include "signal/self_paging.hpp"
 
 namespace hinterland::hint {
-namespace {
-
-Result<const hl_policy_ops*> policy_of(const Settings& settings) {
-  if (const hl_policy_ops* policy = find_policy(settings.policy.c_str()); policy != nullptr) return policy;
-  std::array<std::string_view, 8> names;
-  std::size_t count = 0;
-  for (const hl_policy_ops* known : policies()) names[count++] = known->name;
-  return std::unexpected(Error::make(0, "there is no policy %s", settings.policy.c_str())
-                             .remedy("%s", suggestion(settings.policy, std::span(names.data(), count)).c_str()));
-}
-
-}  // namespace
-
 Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
                            FaultObserver* (*observer_of)(const Settings&), ObserveOnRequest observe_on_request) {
   Result<Settings> settings = settings_from_environment();
@@ -40,7 +24,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   // be known before the start, once for all that is started.
   if (int problem = open_stat_page(program); problem < 0)
     log::info("%s runs without figures: %s", program, strerrordesc_np(-problem));
-  Result<const hl_policy_ops*> policy = policy_of(*settings);
+  Result<NamedPolicy> policy = policy_named(settings->policy);
   if (!policy) return std::unexpected(policy.error());
   disable_kernel_features({settings->without_write_protect, settings->without_move, settings->without_poison,
                            settings->without_vectored_discard});
@@ -51,7 +35,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   auto device = far::open_device(settings->far_url, {settings->key_file, settings->timeout_ns});
   if (!device) return std::unexpected(device.error());
   std::snprintf(stat_page()->far_url, sizeof stat_page()->far_url, "%s", (*device)->info().url.c_str());
-  std::snprintf(stat_page()->policy, sizeof stat_page()->policy, "%s", (*policy)->name);
+  std::snprintf(stat_page()->policy, sizeof stat_page()->policy, "%s", policy->ops->name);
   PagerOptions options;
   options.far_url = settings->far_url;
   options.device_settings = {settings->key_file, settings->timeout_ns};
@@ -59,7 +43,9 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.window_bytes = settings->window_bytes;
   options.manage_at_once = take == Take::at_once || settings->take_over_at_start;
   options.read_ahead_pages_max = settings->read_ahead_pages;
-  options.policy = *policy;
+  options.policy = policy->ops;
+  options.policy_settings = strdup(policy->settings.c_str());
+  options.policy_instead = policy->is_plugin ? policies().front() : nullptr;
   options.on_managed = on_managed;
   options.faults = faults;
   options.take_by_move = settings->take != Settings::Take::protect;

@@ -90,7 +90,8 @@ Status Pager::Impl::create_parts() {
   if (Status status = core.hint_map.create(core.window.pages()); !status) return status;
   if (Status status = core.pinned.create(core.window.pages()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
-  if (Status status = core.policy.create(options.policy, core.pages, &core.hint_map); !status) return status;
+  PolicyHost::Terms terms{&core.hint_map, &core.budget, options.policy_settings, options.policy_instead};
+  if (Status status = core.policy.create(options.policy, core.pages, terms); !status) return status;
   show_inside();
   return core.devices.create_space(core.window.bytes());
 }

@@ -32,6 +32,8 @@ struct PagerOptions {
   bool manage_at_once = false;              // false: pages stay with the kernel until the budget is nearly used
   std::uint32_t read_ahead_pages_max = 64;  // 0: none
   const hl_policy_ops* policy = nullptr;
+  const char* policy_settings = "";                // must outlive the process
+  const hl_policy_ops* policy_instead = nullptr;   // the policy is a plug-in; this one takes over when it is wrong
   FaultDelivery faults = FaultDelivery::messages;  // as the kernel was told; signals: paging begins at once
   bool take_by_move = true;  // dirty pages: take with MOVE if the kernel has it, else protect and copy
   Parts parts;

@@ -49,8 +49,15 @@ uint64_t size(void* state) { return static_cast<Fifo*>(state)->queue.size(); }
 
 }  // namespace
 
-const hl_policy_ops kFifoPolicy = {
-    HL_POLICY_ABI_VERSION, "fifo", "the page that has been resident longest leaves first", create, arrived, departed,
-    choose_victims,        size};
+const hl_policy_ops kFifoPolicy = {HL_POLICY_ABI_VERSION,
+                                   "fifo",
+                                   "the page that has been resident longest leaves first",
+                                   create,
+                                   arrived,
+                                   departed,
+                                   choose_victims,
+                                   size,
+                                   nullptr,
+                                   nullptr};
 
 }  // namespace hinterland

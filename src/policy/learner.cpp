@@ -211,6 +211,8 @@ const hl_policy_ops kLearnerPolicy = {HL_POLICY_ABI_VERSION,
                                       arrived,
                                       departed,
                                       choose_victims,
-                                      size};
+                                      size,
+                                      nullptr,
+                                      nullptr};
 
 }  // namespace hinterland

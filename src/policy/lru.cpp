@@ -106,8 +106,15 @@ uint64_t size(void* state) { return static_cast<Lru*>(state)->size(); }
 
 }  // namespace
 
-const hl_policy_ops kLruPolicy = {
-    HL_POLICY_ABI_VERSION, "lru", "the page that hints named least recently leaves first", create, arrived, departed,
-    choose_victims,        size};
+const hl_policy_ops kLruPolicy = {HL_POLICY_ABI_VERSION,
+                                  "lru",
+                                  "the page that hints named least recently leaves first",
+                                  create,
+                                  arrived,
+                                  departed,
+                                  choose_victims,
+                                  size,
+                                  nullptr,
+                                  nullptr};
 
 }  // namespace hinterland

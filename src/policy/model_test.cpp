@@ -224,10 +224,14 @@ std::unique_ptr<Model> model_of(const hl_policy_ops* policy) {
 class PolicyModelTest : public ::testing::TestWithParam<const hl_policy_ops*> {
  protected:
   PolicyModelTest() : model(model_of(GetParam())) {
-    hl_policy_env environment{
-        HL_POLICY_ABI_VERSION, kPages, reserve_zeroed,
-        [](void* named, hl_page page) -> int { return static_cast<int>(static_cast<Hinted*>(named)->erase(page)); },
-        &hinted};
+    hl_policy_env environment{};
+    environment.abi_version = HL_POLICY_ABI_VERSION;
+    environment.window_pages = kPages;
+    environment.reserve = reserve_zeroed;
+    environment.was_hinted = [](void* named, hl_page page) -> int {
+      return static_cast<int>(static_cast<Hinted*>(named)->erase(page));
+    };
+    environment.runtime = &hinted;
     state = GetParam()->create(&environment);
   }
   void choose(std::size_t max) {

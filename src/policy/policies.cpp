@@ -6,8 +6,9 @@
 namespace hinterland {
 
 std::span<const hl_policy_ops* const> policies() {
-  static constexpr std::array kAll = {&kLearnerPolicy, &kSecondChancePolicy, &kFifoPolicy, &kLruPolicy,
-                                      &kPriorityPolicy};
+  static constexpr std::array kAll = {&kLearnerPolicy, &kSecondChancePolicy, &kFifoPolicy,
+                                      &kLruPolicy,     &kPriorityPolicy,     &kSievePolicy,
+                                      &kS3FifoPolicy,  &kTwoQueuePolicy,     &kArcPolicy};
   return kAll;
 }
 

@@ -84,6 +84,8 @@ const hl_policy_ops kPriorityPolicy = {
     arrived,
     departed,
     choose_victims,
-    size};
+    size,
+    nullptr,
+    nullptr};
 
 }  // namespace hinterland

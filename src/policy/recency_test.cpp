@@ -21,7 +21,8 @@ constexpr std::uint32_t kPages = 4096, kLocal = 512, kBatch = 16;
 class Program {
  public:
   explicit Program(const hl_policy_ops& policy, bool hints = true) {
-    if (!pages_.create(kPages) || !map_.create(kPages) || !host_.create(&policy, pages_, &map_)) std::abort();
+    if (!pages_.create(kPages) || !map_.create(kPages) || !host_.create(&policy, pages_, {.hints = &map_}))
+      std::abort();
     for (std::uint32_t page = 0; page < kPages; ++page) pages_.note_used({page});
     if (hints) map_.activate();
   }

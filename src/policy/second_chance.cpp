@@ -55,6 +55,8 @@ const hl_policy_ops kSecondChancePolicy = {
     arrived,
     departed,
     choose_victims,
-    size};
+    size,
+    nullptr,
+    nullptr};
 
 }  // namespace hinterland

@@ -23,7 +23,7 @@ ReplayOptions recorded_settings(const TraceFile& trace) {
 Replay::Replay(const ReplayOptions& options)
     : options_(options),
       streams_(options.read_ahead_pages, false),
-      pager_(options.local_bytes, options.policy, options.far_answers_at_once) {}
+      pager_(options.local_bytes, options.policy, options_.policy_settings.c_str(), options.far_answers_at_once) {}
 
 void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page) {
   std::uint64_t number = accesses_++;
@@ -152,19 +152,25 @@ void Replay::bring(const FaultRecord& record, const ReplayHint* hint, std::int64
         bring_hinted(record.page, *hint, ahead);
         break;
       }
-      ++result_.fetches;
-      Run run = run_around(record.page, State::far);
-      fetch({.first = run.first,
-             .count = run.count,
-             .asked = record.page,
-             .asked_end = record.page + 1,
-             .write = record.write});
-      for (std::uint32_t i = 1; i <= run.steps; ++i) {  // as FaultHandler::read_in_steps()
-        std::uint64_t at = record.page + static_cast<std::uint64_t>(std::int64_t{run.stride} * i);
-        if (is_in(State::far, at))
-          fetch({.first = at, .count = 1, .asked = record.page, .asked_end = record.page + 1});
-      }
+      bring_far(record);
   }
+}
+
+// As FaultHandler::serve_far().
+void Replay::bring_far(const FaultRecord& record) {
+  ++result_.fetches;
+  std::uint32_t most = std::min(pager_.run_max(), options_.read_ahead_pages + 1) - 1;
+  bool chosen = pager_.missed(record.page, most, &next_);
+  Run run = chosen ? Run{record.page, 1} : run_around(record.page, State::far);
+  fetch({.first = run.first,
+         .count = run.count,
+         .asked = record.page,
+         .asked_end = record.page + 1,
+         .write = record.write});
+  for (std::uint32_t i = 1; !chosen && i <= run.steps; ++i)  // as FaultHandler::read_in_steps()
+    next_.push_back(record.page + static_cast<std::uint64_t>(std::int64_t{run.stride} * i));
+  for (std::uint64_t at : next_)
+    if (is_in(State::far, at)) fetch({.first = at, .count = 1, .asked = record.page, .asked_end = record.page + 1});
 }
 
 void Replay::fetch(const ReplayPager::Fetch& wanted) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <queue>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +25,7 @@ namespace hinterland::trace {
 struct ReplayOptions {
   std::uint64_t local_bytes = 0;
   const hl_policy_ops* policy = nullptr;
+  std::string policy_settings;  // as hl_policy_env::settings
   std::uint32_t read_ahead_pages = 0;
   std::uint32_t recorded_read_ahead_pages = 0;  // for sequential hints: such steps may be gaps in the trace only
   bool far_answers_at_once = true;              // mem: and zmem: (docs/adr/0025-pages-that-come-back-soon-stay.md)
@@ -88,6 +90,7 @@ class Replay {
   void give_back(std::uint64_t number);
   void finish(std::uint64_t number);
   void serve(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page);
+  void bring_far(const FaultRecord& record);
   void bring(const FaultRecord& record, const ReplayHint* hint, std::int64_t ahead);
   void touch(std::uint64_t page, const FaultRecord& record, const ReplayHint* hint);
   struct Run {
@@ -117,6 +120,7 @@ class Replay {
   std::priority_queue<Unseen, std::vector<Unseen>, std::greater<>> unseen_;
   std::size_t next_touch_ = 0, next_freed_ = 0;  // of the outlook
   std::vector<std::uint64_t> left_;              // pages, by the last access
+  std::vector<std::uint64_t> next_;              // that the policy would read next
   Streams streams_;
   ReplayPager pager_;
 };

@@ -25,13 +25,26 @@ void* reserve(std::uint64_t bytes) {
 
 }  // namespace
 
-ReplayPager::ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy, bool far_answers_at_once)
+ReplayPager::ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy, const char* settings,
+                         bool far_answers_at_once)
     : ops_(policy) {
   budget_.set_limit(local_bytes);
   if (far_answers_at_once) budget_.park_few();
   second_chance_.saves_a_fetch = !far_answers_at_once;
   second_chance_.enabled = std::strcmp(policy->name, "fifo") != 0;
-  hl_policy_env environment{HL_POLICY_ABI_VERSION, kPagesMax, reserve, nullptr, nullptr};
+  hl_policy_env environment{};
+  environment.abi_version = HL_POLICY_ABI_VERSION;
+  environment.window_pages = kPagesMax;
+  environment.reserve = reserve;
+  environment.runtime = this;
+  environment.settings = settings;
+  environment.capacity = [](void* self) {
+    return static_cast<std::uint64_t>(static_cast<ReplayPager*>(self)->budget_.limit());
+  };
+  environment.place_of = [](void* self, hl_page page) { return static_cast<ReplayPager*>(self)->addresses_[page]; };
+  environment.page_at = [](void* self, std::uint64_t place) {
+    return static_cast<ReplayPager*>(self)->page_there(place);
+  };
   t_reserved = &reserved_;
   policy_ = policy->create(&environment);
   t_reserved = nullptr;
@@ -59,6 +72,22 @@ hl_page ReplayPager::number_of(std::uint64_t page) {
 }
 
 ReplayPage& ReplayPager::page_at(std::uint64_t page) { return pages_[number_of(page)]; }
+
+hl_page ReplayPager::page_there(std::uint64_t place) const {
+  auto group = groups_.find(place / kGroup);
+  return group != groups_.end() ? group->second + static_cast<hl_page>(place % kGroup) : HL_NO_PAGE;
+}
+
+bool ReplayPager::missed(std::uint64_t page, std::uint32_t most, std::vector<std::uint64_t>* next) {
+  next->clear();
+  if (ops_->missed == nullptr) return false;
+  hl_page wanted[kRunMax];
+  std::uint32_t count = ops_->missed(policy_, number_of(page), wanted, std::min(most, kRunMax));
+  if (count == HL_OWN_READ_AHEAD) return false;
+  for (hl_page number : std::span(wanted, std::min(count, most)))
+    if (number < addresses_.size()) next->push_back(addresses_[number]);
+  return true;
+}
 
 std::uint32_t ReplayPager::run_max() const {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(budget_.limit() / 16, 1, kRunMax));
@@ -151,6 +180,7 @@ void ReplayPager::take_back(std::uint64_t address, bool write, std::uint8_t prio
 void ReplayPager::note_written(std::uint64_t address) {
   ReplayPage& page = page_at(address);
   page.dirty = page.often_written = true;
+  if (ops_->accessed != nullptr) ops_->accessed(policy_, number_of(address), HL_ACCESS_WRITE);
   far_space_.let_go(&page.far_place);
   forecast_.note_written(index_of(address));
 }

@@ -44,7 +44,8 @@ class ReplayPager {
  public:
   static constexpr std::uint32_t kRunMax = 64;
 
-  ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy, bool far_answers_at_once);
+  // `settings`: for the policy; must outlive it.
+  ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy, const char* settings, bool far_answers_at_once);
   ~ReplayPager();
   ReplayPager(const ReplayPager&) = delete;
   ReplayPager& operator=(const ReplayPager&) = delete;
@@ -56,6 +57,10 @@ class ReplayPager {
   std::int64_t limit() const { return budget_.limit(); }
   // The longest run that a fault may bring.
   std::uint32_t run_max() const;
+
+  // The program faults on a far page. `next` becomes the pages that the policy would bring as well, at most so many;
+  // false where it leaves that to others.
+  bool missed(std::uint64_t page, std::uint32_t most, std::vector<std::uint64_t>* next);
 
   // Brings pages that are far, side by side. Those of [asked, asked_end) were asked for, the others come ahead.
   struct Fetch {
@@ -91,6 +96,7 @@ class ReplayPager {
   };
 
   hl_page number_of(std::uint64_t page);
+  hl_page page_there(std::uint64_t place) const;
   static PageIndex index_of(std::uint64_t page) { return {static_cast<std::uint32_t>(page)}; }
   using Writable = std::bitset<kRunMax>;
   Writable expected_writes(const Fetch& wanted);

@@ -304,9 +304,16 @@ struct ToldPolicy {
   }
   static std::uint64_t size(void*) { return victims.size(); }
 };
-constexpr hl_policy_ops kToldPolicy = {
-    HL_POLICY_ABI_VERSION, "told",          "", ToldPolicy::create, ToldPolicy::arrived, ToldPolicy::departed,
-    ToldPolicy::choose,    ToldPolicy::size};
+constexpr hl_policy_ops kToldPolicy = {HL_POLICY_ABI_VERSION,
+                                       "told",
+                                       "",
+                                       ToldPolicy::create,
+                                       ToldPolicy::arrived,
+                                       ToldPolicy::departed,
+                                       ToldPolicy::choose,
+                                       ToldPolicy::size,
+                                       nullptr,
+                                       nullptr};
 
 // As Fetcher::start_direct(): what lies beside the page asked for on the device arrives with it, by the same fault.
 TEST(ReplayPager, PagesThatLieApartOnTheDeviceAreReadAhead) {
@@ -314,7 +321,7 @@ TEST(ReplayPager, PagesThatLieApartOnTheDeviceAreReadAhead) {
     ToldPolicy::victims =
         apart ? std::vector<hl_page>{0, 2, 4, 6, 1, 3, 5, 7} : std::vector<hl_page>{0, 1, 2, 3, 4, 5, 6, 7};
     for (hl_page page = 8; page < 120; ++page) ToldPolicy::victims.push_back(page);
-    ReplayPager pager(256 << kPageShift, &kToldPolicy, true);
+    ReplayPager pager(256 << kPageShift, &kToldPolicy, "", true);
     for (std::uint64_t page = kBase; page < kBase + 250; ++page) pager.bring_zeros(page, 1, page);
     std::vector<std::uint64_t> left;
     pager.keep_room(1, &left);

@@ -55,6 +55,9 @@ class PageTable {
   // Dense numbers, below dense_count(), for pages in use; the same for the life of the process. The pages of a group,
   // from a multiple of kGroupPages on, follow each other.
   std::uint32_t dense_count() const { return groups_ * kGroupPages; }
+  std::uint32_t dense_used() const {  // numbers below this are of pages in use
+    return (next_.load(std::memory_order_acquire) - kSharedGroups) * kGroupPages;  // pairs with use()
+  }
   std::uint32_t dense_of(PageIndex page) const { return number_of(page) - kSharedCells; }
   PageIndex page_of(std::uint32_t dense) const {
     return {group_at_[dense / kGroupPages + kSharedGroups] * kGroupPages + dense % kGroupPages};

@@ -2,45 +2,86 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
+#include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/space_limit.hpp"
+#include "base/stats.hpp"
 #include "paging/page/reservation.hpp"
 
 namespace hinterland {
 
+int PolicyHost::was_hinted(void* self, hl_page page) {
+  auto* host = static_cast<PolicyHost*>(self);
+  return host->terms_.hints->was_hinted(host->pages_->page_of(page)) ? 1 : 0;
+}
+
+std::uint64_t PolicyHost::capacity(void* self) {
+  const Budget* budget = static_cast<PolicyHost*>(self)->terms_.budget;
+  return budget != nullptr ? static_cast<std::uint64_t>(budget->limit()) : UINT64_MAX;
+}
+
+std::uint64_t PolicyHost::place_of(void* self, hl_page page) {
+  const PageTable& pages = *static_cast<PolicyHost*>(self)->pages_;
+  return page < pages.dense_used() ? pages.page_of(page).value : UINT64_MAX;
+}
+
+hl_page PolicyHost::page_at(void* self, std::uint64_t place) {
+  const PageTable& pages = *static_cast<PolicyHost*>(self)->pages_;
+  if (place >= pages.dense_count()) return HL_NO_PAGE;
+  PageIndex index{static_cast<std::uint32_t>(place)};
+  return pages.is_used(index) ? pages.dense_of(index) : HL_NO_PAGE;
+}
+
 void* PolicyHost::new_state(const hl_policy_ops* policy) {
-  hl_policy_env environment{HL_POLICY_ABI_VERSION, pages_->dense_count(),
-                            [](std::uint64_t bytes) { return reserve_zeroed(bytes); }, nullptr, this};
-  if (hints_ != nullptr)
-    environment.was_hinted = [](void* self, hl_page page) {
-      auto* host = static_cast<PolicyHost*>(self);
-      return host->hints_->was_hinted(host->pages_->page_of(page)) ? 1 : 0;
-    };
+  hl_policy_env environment{};
+  environment.abi_version = HL_POLICY_ABI_VERSION;
+  environment.window_pages = pages_->dense_count();
+  environment.reserve = [](std::uint64_t bytes) { return reserve_zeroed(bytes); };
+  environment.was_hinted = terms_.hints != nullptr ? was_hinted : nullptr;
+  environment.runtime = this;
+  environment.settings = policy == pools_[0].ops ? terms_.settings : "";
+  environment.capacity = capacity;
+  environment.place_of = place_of;
+  environment.page_at = page_at;
   return policy->create(&environment);
 }
 
-Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, HintMap* hints) {
+// False when there is no memory for it.
+bool PolicyHost::start_pool(Pool& pool, const hl_policy_ops* policy) {
+  if (pool.state == nullptr) pool.state = new_state(policy);
+  if (pool.state == nullptr) return false;
+  if (policy == plugin_ && !pool.held.create(pages_->dense_count())) return false;
+  pool.ops = policy;
+  if (policy->accessed != nullptr) hears_uses_.store(true, std::memory_order_relaxed);
+  if (policy->missed != nullptr) hears_misses_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, const Terms& terms) {
   if (policy->abi_version != HL_POLICY_ABI_VERSION)
     return std::unexpected(Error::make(0, "policy %s was built for policy interface %u, this is %u", policy->name,
                                        policy->abi_version, HL_POLICY_ABI_VERSION)
                                .remedy("build it again with this version's hinterland/policy.h"));
   pages_ = &pages;
-  hints_ = hints;
+  terms_ = terms;
+  if (terms.instead != nullptr) plugin_ = policy;
   pool_of_group_ =
       static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.dense_count() / PageTable::kGroupPages + 1));
   Pool& own = pools_[0];
   own.ops = policy;
-  own.state = new_state(policy);
-  own.open = true;
-  if (own.state == nullptr || pool_of_group_ == nullptr)
+  if (pool_of_group_ == nullptr || !start_pool(own, policy))
     return std::unexpected(Error::make(ENOMEM, "policy %s cannot start", policy->name)
                                .remedy("use a smaller --window, or raise %s", limit_on_space()));
+  own.open = true;
   return {};
 }
 
 void PolicyHost::deliver(const Arrival& arrival) {
   for_each_run(arrival.first, arrival.count, [&](Pool& pool, hl_page page, std::uint32_t length) {
     pool.ops->arrived(pool.state, page, length, arrival.why, arrival.priority);
+    if (is_watched(pool)) pool.held.add(page, length);
   });
 }
 
@@ -80,6 +121,7 @@ void PolicyHost::cold(PageIndex page) {
   if (cold_count_ == kColdMax || is_cold(page)) return;
   Pool& pool = pools_[pool_of(page)];
   pool.ops->departed(pool.state, pages_->dense_of(page), 1);
+  if (is_watched(pool)) pool.held.remove(pages_->dense_of(page), 1);
   cold_[cold_count_++] = page;
   ++cold_endings_[page.value % kColdEndings];
 }
@@ -119,9 +161,74 @@ std::size_t PolicyHost::take_cold(std::span<hl_page> out) {
 
 std::size_t PolicyHost::ask(Pool& pool, std::span<hl_page> out) {
   if (out.empty()) return 0;
-  std::size_t chosen = pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
+  std::size_t chosen = is_watched(pool)
+                           ? ask_plugin(pool, out)
+                           : pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
   for (hl_page& page : out.first(chosen)) page = pages_->page_of(page).value;
   return chosen;
+}
+
+// What it returns of pages that it holds leaves, whatever else is wrong.
+std::size_t PolicyHost::ask_plugin(Pool& pool, std::span<hl_page> out) {
+  std::uint64_t started = thread_cpu_ns();
+  std::size_t offered = pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
+  std::uint64_t took = thread_cpu_ns() - started;
+  std::size_t chosen = 0;
+  while (chosen < std::min(offered, out.size()) && pool.held.take(out[chosen])) ++chosen;
+  const char* problem = nullptr;
+  if (offered > out.size())
+    problem = "returned more victims than it was asked for";
+  else if (chosen < offered)
+    problem = "returned a page as a victim that it was not told of, or that it had returned before";
+  else if (chosen == 0 && pool.held.count() != 0)
+    problem = "returned no victim though it holds pages";
+  else if (took > kPluginCallNsMax)
+    problem = "took more than 200 ms of CPU time for one call";
+  if (problem == nullptr) return chosen;
+  take_over(pool, problem);
+  return chosen != 0 ? chosen
+                     : pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
+}
+
+void PolicyHost::take_over(Pool& pool, const char* problem) {
+  const hl_policy_ops* instead = terms_.instead;
+  log::error(
+      "policy %s %s: it is no longer asked, and %s takes its place. 'hinterland replay --policy' with a trace of "
+      "the program is the way to find out why",
+      pool.ops->name, problem, instead->name);
+  pool.ops = instead;
+  pool.state = new_state(instead);
+  HL_CHECK(pool.state != nullptr && "address space was there for the plug-in's arrays");
+  pool.held.for_each([&](hl_page page) { instead->arrived(pool.state, page, 1, HL_ARRIVAL_FAULT, 0); });
+  if (&pool == pools_.data()) std::snprintf(stat_page()->policy, sizeof stat_page()->policy, "%s", instead->name);
+}
+
+void PolicyHost::tell_used(PageIndex page, hl_access how) {
+  LockGuard guard(mutex_);
+  hand_over_all();
+  Pool& pool = pools_[pool_of(page)];
+  if (pool.ops->accessed != nullptr) pool.ops->accessed(pool.state, pages_->dense_of(page), how);
+}
+
+std::optional<std::size_t> PolicyHost::tell_missed(PageIndex page, std::span<PageIndex> next) {
+  std::array<hl_page, kNextMax> wanted;
+  auto most = static_cast<std::uint32_t>(std::min(next.size(), wanted.size()));
+  LockGuard guard(mutex_);
+  hand_over_all();
+  Pool& pool = pools_[pool_of(page)];
+  if (pool.ops->missed == nullptr) return std::nullopt;
+  std::uint32_t count = pool.ops->missed(pool.state, pages_->dense_of(page), wanted.data(), most);
+  if (count == HL_OWN_READ_AHEAD) return std::nullopt;
+  bool known = count <= most && std::all_of(wanted.begin(), wanted.begin() + count,
+                                            [this](hl_page each) { return each < pages_->dense_used(); });
+  if (!known) {
+    take_over(pool, count > most ? "returned more pages to read next than it was asked for"
+                                 : "returned a page to read next that does not exist");
+    return std::nullopt;
+  }
+  std::transform(wanted.begin(), wanted.begin() + count, next.begin(),
+                 [this](hl_page each) { return pages_->page_of(each); });
+  return count;
 }
 
 // I5: a region whose device takes nothing must not be asked again and again while others' pages could leave.
@@ -193,9 +300,7 @@ int PolicyHost::open_pool(const hl_policy_ops* policy, std::uint64_t share_pages
   auto found = std::ranges::find_if(pools_, [&](const Pool& pool) { return usable(pool) && pool.ops == policy; });
   if (found == pools_.end()) found = std::ranges::find_if(pools_, usable);
   if (found == pools_.end()) return -ENOSPC;
-  if (found->state == nullptr) found->state = new_state(policy);
-  if (found->state == nullptr) return -ENOMEM;
-  found->ops = policy;
+  if (!start_pool(*found, policy)) return -ENOMEM;
   found->share_pages = share_pages;
   found->read_ahead_pages.store(read_ahead_pages, std::memory_order_relaxed);
   found->device.store(static_cast<std::uint8_t>(device), std::memory_order_relaxed);

@@ -4,11 +4,15 @@
 // There is a pool of pages for the process, and one for each region that wants to be told apart (include/hinterland/
 // region.h): a policy's own lists, and a share of the budget. Where pages must leave, those come first that the
 // program called cold, then those of pools beyond their share, then the process's, and pools within their share last.
+//
+// A plug-in is not trusted: what it answers is checked, and when it is wrong a built-in policy takes over all that it
+// was told of, with one message (docs/adr/0053-policies-from-files.md).
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/error.hpp"
@@ -16,6 +20,8 @@
 #include "base/units.hpp"
 #include "hinterland/policy.h"
 #include "paging/page/arrivals.hpp"
+#include "paging/page/budget.hpp"
+#include "paging/page/held_pages.hpp"
 #include "paging/page/hint_map.hpp"
 #include "paging/page/page_table.hpp"
 
@@ -27,9 +33,18 @@ class PolicyHost {
   // A smaller budget holds so few pages that the order in which they came would suffer.
   static constexpr std::uint64_t kGatherFromBytes = 16 * kMiB;
   static constexpr std::size_t kColdMax = 1024;  // looked through when memory is freed
+  static constexpr std::size_t kNextMax = 64;    // pages that a policy may want besides the one that is missed
+  static constexpr std::uint64_t kPluginCallNsMax = 200'000'000;  // CPU time; others wait for the policy's lock
 
-  // Borrows both for the life of the process. `hints`: nullptr where none are heard.
-  Status create(const hl_policy_ops* policy, const PageTable& pages, HintMap* hints = nullptr);
+  struct Terms {
+    HintMap* hints = nullptr;                // nullptr: none are heard
+    const Budget* budget = nullptr;          // nullptr: nobody knows
+    const char* settings = "";               // for the policy
+    const hl_policy_ops* instead = nullptr;  // the policy is a plug-in, and this takes over when it is wrong
+  };
+  // Borrows all of it for the life of the process.
+  Status create(const hl_policy_ops* policy, const PageTable& pages, const Terms& terms);
+  Status create(const hl_policy_ops* policy, const PageTable& pages) { return create(policy, pages, Terms{}); }
 
   // The policy may hear of it later, but before anything else that is said or asked here. Where others hold its lock,
   // it is not waited for, unless too much has come together.
@@ -48,7 +63,21 @@ class PolicyHost {
     if (cold_count_ != 0) forget_cold(first, count);
     for_each_run(first, count, [&](Pool& pool, hl_page page, std::uint32_t length) {
       pool.ops->departed(pool.state, page, length);
+      if (is_watched(pool)) pool.held.remove(page, length);
     });
+  }
+  // A page that is there was used.
+  void used(PageIndex page, hl_access how) {
+    // relaxed: set before the first page is there, or before the addresses of its region are given to the program
+    if (hears_uses_.load(std::memory_order_relaxed)) [[unlikely]]
+      tell_used(page, how);
+  }
+  // The program faults on a far page, whose busy bit is held. Fills `next` with pages that the policy would bring as
+  // well, and returns how many; nullopt where it leaves that to others. They may be in any state.
+  std::optional<std::size_t> missed(PageIndex page, std::span<PageIndex> next) {
+    if (!hears_misses_.load(std::memory_order_relaxed)) [[likely]]  // as above
+      return std::nullopt;
+    return tell_missed(page, next);
   }
   // Whether arrivals of several threads may reach the policy in another order, many at once. Any thread.
   void gather_arrivals(bool gather) { gathers_.store(gather, std::memory_order_relaxed); }
@@ -95,6 +124,7 @@ class PolicyHost {
     std::atomic<std::int32_t> read_ahead_pages{-1};  // below zero: the process's setting
     std::atomic<std::uint8_t> device{0};
     bool open = false;
+    HeldPages held;  // of a plug-in
   };
 
   // relaxed: set before the addresses are given to the program
@@ -115,11 +145,21 @@ class PolicyHost {
   // The lock is held.
   void hand_over_all();
   void deliver(const Arrival& arrival);
+  static std::uint64_t capacity(void* self);
+  static std::uint64_t place_of(void* self, hl_page page);
+  static hl_page page_at(void* self, std::uint64_t place);
+  static int was_hinted(void* self, hl_page page);
   void* new_state(const hl_policy_ops* policy);
+  bool start_pool(Pool& pool, const hl_policy_ops* policy);
+  bool is_watched(const Pool& pool) const { return pool.ops == plugin_; }
+  void take_over(Pool& pool, const char* problem);
+  void tell_used(PageIndex page, hl_access how);
+  std::optional<std::size_t> tell_missed(PageIndex page, std::span<PageIndex> next);
   bool is_cold(PageIndex page) const;
   void forget_cold(PageIndex first, std::uint32_t count);
   std::size_t take_cold(std::span<hl_page> out);
   std::size_t ask(Pool& pool, std::span<hl_page> out);
+  std::size_t ask_plugin(Pool& pool, std::span<hl_page> out);
   template <typename Asked>
   std::size_t ask_pools(std::span<hl_page> out, Asked&& asked);
   template <typename Asked>
@@ -129,7 +169,9 @@ class PolicyHost {
   alignas(64) Mutex mutex_;
   alignas(64) const PageTable* pages_ = nullptr;  // read by those who do not take the lock
   std::atomic<bool> gathers_{false};
-  HintMap* hints_ = nullptr;
+  std::atomic<bool> hears_uses_{false}, hears_misses_{false};
+  Terms terms_;
+  const hl_policy_ops* plugin_ = nullptr;               // the process's policy, where it is one
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
   std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
   std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists

@@ -330,6 +330,7 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
     if (word.has_far()) core_.release_far(word.far_page());
     // Wakes; but not when the mapping went away meanwhile, and then the thread must find that out.
     if (core_.kernel.write_protect(address, kPageSize, false) != 0) core_.kernel.wake(address, kPageSize);
+    core_.policy.used(page, HL_ACCESS_WRITE);
     core_.unlock(page, word.resident_dirty().with_often_written(core_.forecast.learns()));
     core_.forecast.note_written(page);
     count(Counter::faults_write_protect);
@@ -424,7 +425,10 @@ void FaultHandler::serve_parked(PageIndex page, PageWord word, bool writable) {
 
 void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool expects_write) {
   count(write ? Counter::faults_write : Counter::faults_read);
-  StreamWindow window = stream_of(page);
+  std::array<PageIndex, PolicyHost::kNextMax> next;
+  std::optional<std::size_t> chosen = core_.policy.missed(
+      page, std::span(next).first(in_crowd_ ? 0 : std::min<std::size_t>(run_max(page) - 1, next.size())));
+  StreamWindow window = chosen ? StreamWindow{.run = {page, 1}} : stream_of(page);
   // Decides, once a fetch, how the fetcher will map each page.
   core_.pages[page].set_locked(word.arriving().with_writable(expects_write));
   PageRun run = lock_around(page, window.run, PageState::far);
@@ -440,6 +444,7 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
   // of them all the same, and wait until it is there.
   bool at_once = core_.devices.synchronous(word.far_page().device());
   std::uint32_t brought = run.count - 1;
+  if (chosen) read_chosen(std::span(next).first(*chosen));
   if (at_once) brought += read_in_steps(page, window);
   // A marker is here, and mapping it wakes the thread, which is through its window soon: the next goes out before.
   bool is_kept = word.fetched();
@@ -447,7 +452,20 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
   fetcher_->start(run, page, write);
   if (!at_once && !is_kept) read_ahead(window);
   if (!at_once) brought += read_in_steps(page, window);
-  if (brought < window.run.count - 1 + window.steps) streams_.brought_only(page, brought);
+  if (!chosen && brought < window.run.count - 1 + window.steps) streams_.brought_only(page, brought);
+}
+
+// What the policy would read next. As steps: only where there is room.
+void FaultHandler::read_chosen(std::span<const PageIndex> pages) {
+  std::uint32_t asked = 0;
+  for (PageIndex page : pages) {
+    if (!core_.budget.has_room(1)) break;
+    if (!lock_in_state(page, PageState::far)) continue;
+    core_.budget.add(1);
+    if (!fetcher_->start_unasked(page)) break;
+    ++asked;
+  }
+  if (asked != 0) count(Counter::pages_read_ahead, asked);
 }
 
 // The same for a stream that steps over pages. Only where there is room: what nobody waits for must not make a fault

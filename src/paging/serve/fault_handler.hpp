@@ -105,6 +105,7 @@ class FaultHandler {
   void read_ahead(const StreamWindow& window);
   bool read_window_ahead(PageRun wanted);
   std::uint32_t read_in_steps(PageIndex page, const StreamWindow& window);
+  void read_chosen(std::span<const PageIndex> pages);
   PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);

@@ -57,7 +57,7 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
   HL_CHECK(core.forecast.create(options.window_pages).has_value());
   HL_CHECK(core.hint_map.create(options.window_pages).has_value());
   HL_CHECK(core.frames.create(options.frames).has_value());
-  HL_CHECK(core.policy.create(options.policy, core.pages, &core.hint_map).has_value());
+  HL_CHECK(core.policy.create(options.policy, core.pages, {.hints = &core.hint_map}).has_value());
   HL_CHECK(core.devices.create_space(4 * bytes).has_value());
   HL_CHECK(core.frames.attach(kernel_) == 0);
   HL_CHECK(parts_->create_paging_parts().has_value());

@@ -1,0 +1,234 @@
+"""Policies out of files: the examples, and what is said of those that cannot be used."""
+
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+from command import SOURCE, CommandTest
+
+INCLUDE = os.path.join(SOURCE, "include")
+EXAMPLES = os.path.join(SOURCE, "examples", "policies")
+
+# Goes twice over 24 MiB, in steps of a page.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  size_t size = 24 << 20;
+  unsigned char* bytes = malloc(size);
+  unsigned long sum = 0;
+  if (bytes == NULL) return 3;
+  for (size_t i = 0; i < size; i += 512) bytes[i] = (unsigned char)(i >> 12);
+  for (int round = 0; round < 2; ++round)
+    for (size_t i = 0; i < size; i += 4096) sum += bytes[i];
+  printf("%lu\n", sum);
+  return 0;
+}
+"""
+
+# FIFO over an array; SPOIL comes behind each choice. A trial has a window of few pages, a program a large one.
+POLICY = r"""
+#include <hinterland/policy.h>
+#include <stddef.h>
+struct state { hl_policy_env env; uint64_t first, last, count; hl_page* queue; uint64_t* places; unsigned calls; };
+static void* create(const hl_policy_env* env) {
+  struct state* s = env->reserve(sizeof *s);
+  if (s == NULL) return NULL;
+  s->env = *env;
+  s->queue = env->reserve(sizeof(hl_page) << 22);
+  s->places = env->reserve(sizeof(uint64_t) * env->window_pages);
+  return s->queue != NULL && s->places != NULL ? s : NULL;
+}
+static void arrived(void* state, hl_page first, uint32_t count, hl_arrival why, uint8_t priority) {
+  struct state* s = state;
+  (void)why, (void)priority;
+  for (hl_page page = first; page < first + count; ++page)
+    if (s->places[page] == 0) {
+      s->queue[s->last++] = page;
+      s->places[page] = s->last;
+      ++s->count;
+    }
+}
+static void departed(void* state, hl_page first, uint32_t count) {
+  struct state* s = state;
+  for (hl_page page = first; page < first + count; ++page)
+    if (s->places[page] != 0) {
+      s->queue[s->places[page] - 1] = HL_NO_PAGE;
+      s->places[page] = 0;
+      --s->count;
+    }
+}
+static volatile unsigned long work;
+static uint32_t choose_victims(void* state, hl_page* out, uint32_t max) {
+  struct state* s = state;
+  uint32_t chosen = 0;
+  int live = s->env.window_pages > 4096;
+  while (chosen < max && s->count != 0) {
+    hl_page page = s->queue[s->first++];
+    if (page == HL_NO_PAGE) continue;
+    s->places[page] = 0;
+    --s->count;
+    out[chosen++] = page;
+  }
+  if (++s->calls > 8) { SPOIL }
+  (void)live;
+  return chosen;
+}
+static uint64_t size(void* state) { return ((struct state*)state)->count; }
+HL_POLICY_PLUGIN = {
+    .abi_version = HL_POLICY_ABI_VERSION, .name = "spoilt", .help = "", .create = create, .arrived = arrived,
+    .departed = departed, .choose_victims = choose_victims, .size = size};
+"""
+
+
+class PolicyTest(CommandTest):
+    def compile(self, source, output, *flags, compiler="cc"):
+        done = subprocess.run([compiler, "-O1", "-I", INCLUDE, source, "-o", self.path(output), *flags],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def policy(self, spoil, name="spoilt.so"):
+        source = self.write(name + ".c", POLICY.replace("SPOIL", spoil))
+        self.compile(source, name, "-fPIC", "-shared")
+        return "./" + name
+
+    def program(self):
+        self.need_library()
+        self.compile(self.write("twice.c", PROGRAM), "twice")
+        return "./twice"
+
+    def run_far(self, policy, *options):
+        return self.call("run", "--local", "8M", "--far", "mem:", "--takeover", "start", "--policy", policy,
+                         "--report", "run.json", "--force", *options, "--", self.program())
+
+    def counters(self):
+        with open(self.path("run.json"), encoding="utf-8") as file:
+            return json.load(file)["processes"][0]["counters"]
+
+    def expect_result(self, done):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(int(done.stdout), 2 * sum(page % 256 for page in range(24 * 256)))
+
+
+class Examples(PolicyTest):
+    def test_the_one_of_the_documentation(self):
+        with open(os.path.join(SOURCE, "docs", "policies.md"), encoding="utf-8") as file:
+            source = file.read().split("```cpp\n")[1].split("```")[0]
+        self.compile(self.write("newest.cpp", source), "newest.so", "-std=c++20", "-fPIC", "-shared", compiler="c++")
+        self.expect_result(self.run_far("./newest.so"))
+
+    def test_two_queue_in_c(self):
+        self.compile(os.path.join(EXAMPLES, "two_queue.c"), "two_queue.so", "-fPIC", "-shared", "-Wall", "-Wextra",
+                     "-Wpedantic", "-Werror")
+        for policy in ("./two_queue.so", "./two_queue.so:50"):
+            done = self.run_far(policy)
+            self.expect_result(done)
+            self.assertEqual(done.stderr, "")
+            self.assertGreater(self.counters()["pages_in"], 1000)
+
+    def test_read_ahead_in_cxx(self):
+        self.compile(os.path.join(EXAMPLES, "leap.cpp"), "leap.so", "-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra",
+                     "-Werror", compiler="c++")
+        self.expect_result(self.run_far("./leap.so"))
+        counters = self.counters()
+        self.assertGreater(counters["pages_read_ahead"], counters["faults_read"])
+        self.expect_result(self.run_far("./leap.so", "--read-ahead", "0"))
+        self.assertEqual(self.counters()["pages_read_ahead"], 0)
+
+    def test_newest_in_rust(self):
+        if shutil.which("rustc") is None:
+            self.skipTest("there is no rustc")
+        done = subprocess.run(["rustc", "-O", "--edition", "2021", "--crate-type", "cdylib", "-C", "panic=abort",
+                               os.path.join(EXAMPLES, "newest.rs"), "-o", self.path("newest.so")], text=True,
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.expect_result(self.run_far("./newest.so"))
+        newest = self.counters()["pages_in"]
+        self.expect_result(self.run_far("fifo"))
+        self.assertLess(newest, self.counters()["pages_in"])  # of a loop
+
+    def test_replayed(self):
+        """What a policy would have done, beside the others."""
+        self.compile(os.path.join(EXAMPLES, "leap.cpp"), "leap.so", "-std=c++20", "-fPIC", "-shared", compiler="c++")
+        done = self.call("trace", "--local", "8M", "--far", "mem:", "--takeover", "start", "--read-ahead", "0",
+                         "--output", "t.trace", "--", self.program())
+        self.expect_result(done)
+        fetches = {}
+        for policy in ("./leap.so", "fifo"):
+            done = self.call("replay", "t.trace", "--policy", policy, "--read-ahead", "32", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            fetches[policy] = json.loads(done.stdout)["runs"][0]["faults_fetch"]
+        without = json.loads(self.call("replay", "t.trace", "--policy", "fifo", "--json").stdout)
+        self.assertLess(fetches["./leap.so"], without["runs"][0]["faults_fetch"] / 4)
+        done = self.call("replay", "t.trace", "--policy", "./leap.so", "--sweep", "--json")
+        swept = {run["policy"] for run in json.loads(done.stdout)["runs"]}
+        self.assertLessEqual({"leap", "learner", "sieve", "s3-fifo", "2q", "arc"}, swept)
+
+    def test_in_another_folder(self):
+        """A program may start others, and from elsewhere: the file is found all the same."""
+        policy = self.policy("")
+        program = os.path.abspath(os.path.join(self.directory, self.program()))
+        done = self.call("run", "--local", "8M", "--far", "mem:", "--policy", policy, "--", "sh", "-c",
+                         f"cd / && {program}")
+        self.expect_result(done)
+        self.assertEqual(done.stderr, "")
+
+
+class GoingWrong(PolicyTest):
+    def refused(self, policy, *words):
+        self.assert_refused(2, *words, arguments=("run", "--policy", policy, "--", "true"))
+
+    def test_no_file(self):
+        self.refused("./none.so", "policy ./none.so cannot be loaded")
+
+    def test_no_library(self):
+        self.write("text.so", "no library")
+        self.refused("./text.so", "policy ./text.so cannot be loaded")
+
+    def test_no_policy(self):
+        self.compile(self.write("empty.c", "int nothing;"), "empty.so", "-fPIC", "-shared")
+        self.refused("./empty.so", "defines no hl_policy_plugin", "HL_POLICY_PLUGIN")
+
+    def test_another_interface(self):
+        source = POLICY.replace("= HL_POLICY_ABI_VERSION", "= 2").replace("SPOIL", "")
+        self.compile(self.write("old.c", source), "old.so", "-fPIC", "-shared")
+        self.refused("./old.so", "was built for policy interface 2", "build it again")
+
+    def test_a_call_is_missing(self):
+        source = POLICY.replace(".size = size", ".size = NULL").replace("SPOIL", "")
+        self.compile(self.write("part.c", source), "part.so", "-fPIC", "-shared")
+        self.refused("./part.so", "lacks a name or a call")
+
+    def test_one_that_crashes(self):
+        self.refused(self.policy("*(volatile int*)NULL = 1;"), "policy spoilt crashes: Segmentation fault")
+
+    def test_one_that_ends_the_process(self):
+        self.refused(self.policy("__builtin_trap();"), "policy spoilt crashes")
+
+    def test_one_that_does_not_return(self):
+        self.refused(self.policy("for (;;) ++work;"), "policy spoilt does not return within 10 s")
+
+    def test_one_that_returns_nonsense(self):
+        self.refused(self.policy("if (chosen != 0) out[0] = 4000000000u;"), "policy spoilt returns a page as a victim")
+        self.refused(self.policy("chosen = 0;"), "policy spoilt returns no victim though it holds pages")
+
+    def replaced(self, spoil, words):
+        """Found out while the program runs: it goes on, and one message names the policy."""
+        done = self.run_far(self.policy(spoil))
+        self.expect_result(done)
+        self.assertIn("policy spoilt " + words, done.stderr)
+        self.assertIn("learner takes its place", done.stderr)
+        self.assertEqual(done.stderr.count("takes its place"), 1, done.stderr)
+
+    def test_wrong_in_the_program(self):
+        self.replaced("if (live && chosen > 1) out[1] = out[0];", "returned a page as a victim that")
+        self.replaced("if (live) chosen = 0;", "returned no victim though it holds pages")
+
+    def test_slow_in_the_program(self):
+        self.replaced("if (live) for (work = 0; work < 1000000000;) ++work;", "took more than 200 ms of CPU time")
+
+
+if __name__ == "__main__":
+    unittest.main()
