@@ -59,6 +59,9 @@ namespace hinterland {
   X(resident_bytes, "far-memory pages resident now")                                                 \
   X(peak_anonymous_bytes,                                                                            \
     "most anonymous memory resident when looked at (every 0.1 to 1 s; rarely before paging begins)") \
+  X(peak_total_bytes, "most of that and of the far pages kept in memory of this machine together")   \
+  X(store_at_peak_bytes, "of that, the memory in which mem: or zmem: kept far pages")                \
+  X(stored_at_peak_bytes, "far pages that were in it, before compression")                           \
   X(frames_bytes, "frames held for transfers and second chance")                                     \
   X(reserve_bytes, "of the budget: kept free at most, for faults that come while reclaim wakes up")  \
   X(far_bytes, "bytes in far memory now")                                                            \

@@ -17,6 +17,8 @@
 namespace hinterland::cli {
 namespace {
 
+constexpr std::uint64_t kWorthSaying = 4 * kMiB;  // of far pages
+
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
@@ -48,6 +50,28 @@ std::string peak_text(const Outcome& outcome, const std::vector<StatView>& pages
   return "peak local " + rounded_size_text(largest(Gauge::peak_anonymous_bytes, pages));
 }
 
+// The process that took most memory of this machine, its store with it. What mem: and zmem: hold is as dear as what
+// they spare, and where it does not compress, nothing is spared.
+std::string store_text(const RunFacts& facts, const std::vector<StatView>& pages) {
+  std::uint64_t total = 0, store = 0, stored = 0;
+  for (const StatView& page : pages) {
+    Figures figures;
+    figures.add(*page);
+    if (figures[Gauge::peak_total_bytes] <= total) continue;
+    total = figures[Gauge::peak_total_bytes];
+    store = figures[Gauge::store_at_peak_bytes];
+    stored = figures[Gauge::stored_at_peak_bytes];
+  }
+  if (store == 0) return "";
+  std::string text = "all memory of this machine: at most " + rounded_size_text(total) + ", with the store of " +
+                     rounded_size_text(store) + " for " + rounded_size_text(stored) + " of far pages\n";
+  if (stored >= kWorthSaying && store > stored / 10 * 9)
+    text += "far memory at " + facts.far_url +
+            " saves next to nothing here: what it keeps takes as much room as before. " +
+            "Use --far file:PATH or tcp://HOST:PORT\n";
+  return text;
+}
+
 std::string signal_name(int number) {
   const char* name = sigabbrev_np(number);
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number);
@@ -72,6 +96,7 @@ Json report_json(const RunFacts& facts, const Outcome& outcome, const std::vecto
           {"user_cpu_time_s", seconds(outcome.usage.ru_utime)},
           {"system_cpu_time_s", seconds(outcome.usage.ru_stime)},
           {"peak_anonymous_bytes", largest(Gauge::peak_anonymous_bytes, pages)},
+          {"peak_total_bytes", largest(Gauge::peak_total_bytes, pages)},
           {"peak_resident_bytes", peak_resident_bytes(outcome)},
           {"budget_bytes", facts.local_bytes},
           {"far_url", facts.far_url},
@@ -101,6 +126,7 @@ std::string summary_text(const RunFacts& facts, const Outcome& outcome, const st
   if (total.fault_latency.count() != 0)
     text += "fault latency: median " + duration_text(total.fault_latency.percentile_ns(0.5)) + ", 99 % within " +
             duration_text(total.fault_latency.percentile_ns(0.99)) + "; far memory at " + facts.far_url + "\n";
+  text += store_text(facts, pages);
   if (total[Counter::pages_lost] != 0)
     text += "LOST: pages that could not be had when touched: " + number(Counter::pages_lost) + "\n";
   return text;

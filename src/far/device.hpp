@@ -57,6 +57,7 @@ struct DeviceInfo {
 struct DeviceUsage {
   std::uint64_t used_bytes = 0;    // pages written and not discarded
   std::uint64_t stored_bytes = 0;  // what they really take (compression)
+  std::uint64_t here_bytes = 0;    // of that, memory of this machine
 };
 
 enum class Operation : std::uint8_t { read, write };

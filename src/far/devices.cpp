@@ -80,6 +80,7 @@ DeviceUsage Devices::usage() const {
     DeviceUsage usage = each.device->usage();
     sum.used_bytes += usage.used_bytes;
     sum.stored_bytes += usage.stored_bytes;
+    sum.here_bytes += usage.here_bytes;
   }
   return sum;
 }

@@ -95,7 +95,7 @@ class FileDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
   DeviceUsage usage() const override {
     std::uint64_t bytes = bytes_of_pages(store_.slabs().written_pages());
-    return {bytes, bytes};
+    return {bytes, bytes, 0};
   }
   Result<std::uint32_t> allocate_slab() override {
     if (auto slab = store_.slabs().take()) return *slab;

@@ -31,7 +31,7 @@ class MemDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
   DeviceUsage usage() const override {
     std::uint64_t bytes = bytes_of_pages(slabs_.written_pages());
-    return {bytes, bytes};
+    return {bytes, bytes, bytes};
   }
 
   Result<std::uint32_t> allocate_slab() override {

@@ -58,7 +58,9 @@ class ZmemDevice final : public Device {
   }
 
   const DeviceInfo& info() const override { return info_; }
-  DeviceUsage usage() const override { return {bytes_of_pages(slabs_.written_pages()), arena_.stored_bytes()}; }
+  DeviceUsage usage() const override {
+    return {bytes_of_pages(slabs_.written_pages()), arena_.stored_bytes(), arena_.stored_bytes()};
+  }
 
   Result<std::uint32_t> allocate_slab() override {
     auto slab = slabs_.take();

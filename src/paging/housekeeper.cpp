@@ -131,6 +131,12 @@ void Pager::Impl::note_peak(std::uint64_t resident) {
   std::uint64_t& peak = peak_anonymous_bytes;
   peak = std::max(peak, resident);
   set_gauge(Gauge::peak_anonymous_bytes, peak);
+  far::DeviceUsage usage = core.devices.usage();
+  if (resident + usage.here_bytes <= peak_total_bytes) return;
+  peak_total_bytes = resident + usage.here_bytes;
+  set_gauge(Gauge::peak_total_bytes, peak_total_bytes);
+  set_gauge(Gauge::store_at_peak_bytes, usage.here_bytes);
+  set_gauge(Gauge::stored_at_peak_bytes, usage.here_bytes != 0 ? usage.used_bytes : 0);
 }
 
 void Pager::Impl::answer_requests() {

@@ -76,8 +76,8 @@ struct Pager::Impl {
   std::uint64_t let_go_for_the_dead();
   std::uint64_t keep_room_for_other_memory();
   void note_peak(std::uint64_t resident);
-  std::uint64_t peak_anonymous_bytes = 0;  // the housekeeper's own
-  std::uint64_t resident_before = 0;       // the same
+  std::uint64_t peak_anonymous_bytes = 0, peak_total_bytes = 0;  // the housekeeper's own
+  std::uint64_t resident_before = 0;                             // the same
   void answer_requests();
   int begin_to_observe(const StatPage& page);  // 0 or -errno
   static void kick_housekeeper();

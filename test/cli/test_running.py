@@ -27,8 +27,8 @@ class Run(CommandTest):
     def run_program(self, *program, options=(), **variables):
         return self.call("run", "--local", "8M", "--far", "mem:", *options, "--", *program, timeout=100, **variables)
 
-    def start(self, *arguments):
-        child = subprocess.Popen([HINTERLAND, "run", "--local", "8M", *arguments], env=self.environment,
+    def start(self, *arguments, stdin=None):
+        child = subprocess.Popen([HINTERLAND, "run", "--local", "8M", *arguments], env=self.environment, stdin=stdin,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(child.communicate)
         self.addCleanup(child.kill)
@@ -170,6 +170,30 @@ class Run(CommandTest):
             self.assertEqual(after["gauges"]["budget_bytes"], 16 << 20)
             child.terminate()
             self.assertEqual(child.wait(100), -signal.SIGTERM)
+
+    def summary_of(self, far, filled_by):
+        """Of a program that has 32 MiB and sleeps until its store was looked at."""
+        child = self.start("--far", far, "--takeover", "start", "-v", "--", "python3", "-c",
+                           f"import os, sys; block = {filled_by}; print('ready', flush=True); sys.stdin.read()",
+                           stdin=subprocess.PIPE)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        for _ in range(600):
+            programs = json.loads(self.call("stat", "--json").stdout)["programs"]
+            if any(program["gauges"]["stored_at_peak_bytes"] > 16 << 20 for program in programs):
+                break
+            time.sleep(0.1)
+        _, errors = child.communicate("", timeout=100)
+        return errors
+
+    def test_the_store_is_part_of_what_it_costs(self):
+        told = r"all memory of this machine: at most [\d.]+ MiB, with the store of [\d.]+ [KM]iB for [\d.]+ MiB of far pages"
+        saves_nothing = "saves next to nothing here"
+        for far, filled_by, saves in [("mem:", "b'0123456789abcdef' * (2 << 20)", False),
+                                      ("zmem:", "b'0123456789abcdef' * (2 << 20)", True),
+                                      ("zmem:", "os.urandom(32 << 20)", False)]:
+            errors = self.summary_of(far, filled_by)
+            self.assertRegex(errors, told)
+            self.assertEqual(saves_nothing in errors, not saves, errors)
 
     def test_tune_of_a_stopped_program_says_so(self):
         child = self.start("--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(110)")

@@ -148,7 +148,7 @@ bool TcpDevice::tell(wire::Type type, int milliseconds) {
 
 DeviceUsage TcpDevice::usage() const {
   std::uint64_t bytes = bytes_of_pages(pages_.used_pages());
-  return {bytes, bytes};
+  return {bytes, bytes, 0};
 }
 
 Error TcpDevice::describe(const wire::HandshakeFailure& failure) const {
