@@ -51,6 +51,8 @@ const hl_policy_ops kLowestFirst = {
       return chosen;
     },
     .size = [](void* state) -> uint64_t { return static_cast<std::uint64_t>(std::popcount(of(state).pages)); },
+    .accessed = nullptr,
+    .missed = nullptr,
 };
 
 }  // namespace
