@@ -31,6 +31,7 @@ pub struct Ops {
     size: extern "C" fn(*mut c_void) -> u64,
     accessed: Option<extern "C" fn(*mut c_void, u32, c_int)>,
     missed: Option<extern "C" fn(*mut c_void, u32, *mut u32, u32) -> u32>,
+    flags: u32,
 }
 unsafe impl Sync for Ops {}
 
@@ -125,4 +126,5 @@ pub static hl_policy_plugin: Ops = Ops {
     size,
     accessed: None,
     missed: None,
+    flags: 0,
 };

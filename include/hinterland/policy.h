@@ -63,6 +63,10 @@ typedef struct hl_policy_env {
   hl_page (*page_at)(void* runtime, uint64_t place);
 } hl_policy_env;
 
+/* hl_policy_ops::flags: an unchanged page that leaves is gone at once. Without it the runtime may keep such a page for
+ * a while outside of the program's view, where that pays, so that it comes back without being fetched. */
+#define HL_POLICY_LEAVES_AT_ONCE 1u
+
 /* Returned by missed(): the runtime reads ahead as it does without the policy. */
 #define HL_OWN_READ_AHEAD UINT32_MAX
 
@@ -83,7 +87,7 @@ typedef struct hl_policy_ops {
   /* How many pages the policy holds: for the runtime's own checks. */
   uint64_t (*size)(void* state);
 
-  /* What follows may be NULL. */
+  /* What follows may be NULL, or 0. */
 
   /* A page that the policy holds was used. */
   void (*accessed)(void* state, hl_page page, hl_access how);
@@ -92,6 +96,7 @@ typedef struct hl_policy_ops {
    * HL_OWN_READ_AHEAD. Pages that are there, or were never used, are passed over; so are all when there is no room to
    * spare. */
   uint32_t (*missed)(void* state, hl_page page, hl_page* next, uint32_t max);
+  uint32_t flags; /* HL_POLICY_..., or 0 */
 } hl_policy_ops;
 
 /* What a plug-in defines:

@@ -157,8 +157,17 @@ struct Calls {
 template <typename Policy>
 constexpr hl_policy_ops ops_of(const char* name, const char* help) {
   using Made = Calls<Policy>;
-  hl_policy_ops ops{HL_POLICY_ABI_VERSION, name,       help,    Made::create, Made::arrived, Made::departed,
-                    Made::choose_victims,  Made::size, nullptr, nullptr};
+  hl_policy_ops ops{HL_POLICY_ABI_VERSION,
+                    name,
+                    help,
+                    Made::create,
+                    Made::arrived,
+                    Made::departed,
+                    Made::choose_victims,
+                    Made::size,
+                    nullptr,
+                    nullptr,
+                    0};
   if constexpr (requires { &Policy::accessed; }) ops.accessed = Made::accessed;
   if constexpr (requires { &Policy::missed; }) ops.missed = Made::missed;
   return ops;

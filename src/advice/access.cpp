@@ -1,8 +1,8 @@
-#include "trace/advice/access.hpp"
+#include "advice/access.hpp"
 
 #include <algorithm>
 
-#include "trace/advice/words.hpp"
+#include "advice/words.hpp"
 
 namespace hinterland::trace {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "trace/advice/access.hpp"
-#include "trace/advice/words.hpp"
+#include "advice/access.hpp"
+#include "advice/words.hpp"
 
 namespace hinterland::trace {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/advice/access_pattern.hpp"
+#include "advice/access_pattern.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/advice/fault_sites.hpp"
+#include "advice/fault_sites.hpp"
 #include "trace/profile.hpp"
 
 namespace hinterland::trace {

@@ -1,4 +1,4 @@
-#include "trace/advice/advice.hpp"
+#include "advice/advice.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,8 +9,8 @@
 
 #include "base/units.hpp"
 #include "policy/policies.hpp"
-#include "trace/advice/expression_types.hpp"
-#include "trace/advice/locate.hpp"
+#include "advice/expression_types.hpp"
+#include "advice/locate.hpp"
 
 namespace hinterland::trace {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/access_pattern.hpp"
-#include "trace/advice/hint_review.hpp"
-#include "trace/advice/hint_text.hpp"
-#include "trace/advice/prediction.hpp"
-#include "trace/advice/source_tree.hpp"
+#include "advice/access_pattern.hpp"
+#include "advice/hint_review.hpp"
+#include "advice/hint_text.hpp"
+#include "advice/prediction.hpp"
+#include "advice/source_tree.hpp"
 
 namespace hinterland::trace {
 

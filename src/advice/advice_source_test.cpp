@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "trace/advice/hint_text.hpp"
-#include "trace/advice/patch.hpp"
+#include "advice/hint_text.hpp"
+#include "advice/patch.hpp"
 
 namespace hinterland::trace {
 namespace {

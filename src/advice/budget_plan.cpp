@@ -1,4 +1,4 @@
-#include "trace/advice/budget_plan.hpp"
+#include "advice/budget_plan.hpp"
 
 #include <algorithm>
 #include <unordered_map>

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "trace/advice/prediction.hpp"
+#include "advice/prediction.hpp"
 
 namespace hinterland::trace {
 

@@ -1,10 +1,10 @@
-#include "trace/advice/caller.hpp"
+#include "advice/caller.hpp"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "trace/advice/words.hpp"
+#include "advice/words.hpp"
 
 namespace hinterland::trace {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/access.hpp"
-#include "trace/advice/source_text.hpp"
-#include "trace/advice/source_tree.hpp"
+#include "advice/access.hpp"
+#include "advice/source_text.hpp"
+#include "advice/source_tree.hpp"
 
 namespace hinterland::trace {
 

@@ -1,5 +1,5 @@
 // What a function was given for a parameter, found in the text of its callers; and loops that a pointer walks.
-#include "trace/advice/caller.hpp"
+#include "advice/caller.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "trace/advice/hint_text.hpp"
-#include "trace/advice/patch.hpp"
+#include "advice/hint_text.hpp"
+#include "advice/patch.hpp"
 
 namespace hinterland::trace {
 namespace {

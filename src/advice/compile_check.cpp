@@ -1,4 +1,4 @@
-#include "trace/advice/compile_check.hpp"
+#include "advice/compile_check.hpp"
 
 #include <dwarf.h>
 #include <fcntl.h>

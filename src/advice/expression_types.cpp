@@ -1,4 +1,4 @@
-#include "trace/advice/expression_types.hpp"
+#include "advice/expression_types.hpp"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trace/advice/access.hpp"
+#include "advice/access.hpp"
 
 struct Dwfl_Module;
 

@@ -1,4 +1,4 @@
-#include "trace/advice/fault_sites.hpp"
+#include "advice/fault_sites.hpp"
 
 #include <algorithm>
 #include <array>

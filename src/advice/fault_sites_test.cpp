@@ -1,5 +1,5 @@
 // Places of faults that have no stack of their own, where each fault's true place is known.
-#include "trace/advice/fault_sites.hpp"
+#include "advice/fault_sites.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "trace/advice/hint_places.hpp"
+#include "advice/hint_places.hpp"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>

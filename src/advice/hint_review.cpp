@@ -1,4 +1,4 @@
-#include "trace/advice/hint_review.hpp"
+#include "advice/hint_review.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "trace/advice/hint_tally.hpp"
+#include "advice/hint_tally.hpp"
 #include "trace/ring.hpp"
 
 namespace hinterland::trace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/prediction.hpp"
-#include "trace/advice/source_tree.hpp"
+#include "advice/prediction.hpp"
+#include "advice/source_tree.hpp"
 #include "trace/symbols.hpp"
 
 namespace hinterland::trace {

@@ -1,8 +1,8 @@
-#include "trace/advice/hint_tally.hpp"
+#include "advice/hint_tally.hpp"
 
 #include <algorithm>
 
-#include "trace/advice/hint_places.hpp"
+#include "advice/hint_places.hpp"
 #include "trace/profile.hpp"
 
 namespace hinterland::trace {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trace/advice/fault_sites.hpp"
-#include "trace/advice/hint_review.hpp"
+#include "advice/fault_sites.hpp"
+#include "advice/hint_review.hpp"
 
 namespace hinterland::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/advice/hint_text.hpp"
+#include "advice/hint_text.hpp"
 
 #include <cctype>
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/access.hpp"
-#include "trace/advice/source_text.hpp"
-#include "trace/advice/statement.hpp"
+#include "advice/access.hpp"
+#include "advice/source_text.hpp"
+#include "advice/statement.hpp"
 
 namespace hinterland::trace {
 

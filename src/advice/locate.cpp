@@ -1,11 +1,11 @@
-#include "trace/advice/locate.hpp"
+#include "advice/locate.hpp"
 
 #include <dwarf.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "trace/advice/expression_types.hpp"
+#include "advice/expression_types.hpp"
 
 namespace hinterland::trace {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/access.hpp"
-#include "trace/advice/caller.hpp"
-#include "trace/advice/fault_sites.hpp"
-#include "trace/advice/hint_text.hpp"
-#include "trace/advice/source_tree.hpp"
+#include "advice/access.hpp"
+#include "advice/caller.hpp"
+#include "advice/fault_sites.hpp"
+#include "advice/hint_text.hpp"
+#include "advice/source_tree.hpp"
 #include "trace/symbols.hpp"
 
 namespace hinterland::trace {

@@ -1,4 +1,4 @@
-#include "trace/advice/patch.hpp"
+#include "advice/patch.hpp"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/hint_text.hpp"
-#include "trace/advice/source_text.hpp"
+#include "advice/hint_text.hpp"
+#include "advice/source_text.hpp"
 
 namespace hinterland::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/advice/patch_plan.hpp"
+#include "advice/patch_plan.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 
-#include "trace/advice/compile_check.hpp"
-#include "trace/advice/patch.hpp"
+#include "advice/compile_check.hpp"
+#include "advice/patch.hpp"
 
 namespace hinterland::trace {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/advice.hpp"
+#include "advice/advice.hpp"
 
 namespace hinterland::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/advice/prediction.hpp"
+#include "advice/prediction.hpp"
 
 #include <algorithm>
 #include <unordered_map>

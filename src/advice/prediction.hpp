@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "trace/advice/fault_sites.hpp"
+#include "advice/fault_sites.hpp"
 #include "trace/replay.hpp"
 
 namespace hinterland::trace {

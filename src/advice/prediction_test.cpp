@@ -1,5 +1,5 @@
 // What faults cost, out of the latencies of a trace.
-#include "trace/advice/prediction.hpp"
+#include "advice/prediction.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/advice/source_text.hpp"
+#include "advice/source_text.hpp"
 
 #include <algorithm>
 #include <cctype>

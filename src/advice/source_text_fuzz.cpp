@@ -2,8 +2,8 @@
 #include <string>
 
 #include "base/check.hpp"
-#include "trace/advice/hint_text.hpp"
-#include "trace/advice/patch.hpp"
+#include "advice/hint_text.hpp"
+#include "advice/patch.hpp"
 
 using namespace hinterland;
 

@@ -1,4 +1,4 @@
-#include "trace/advice/source_tree.hpp"
+#include "advice/source_tree.hpp"
 
 #include <sys/stat.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/advice/source_text.hpp"
+#include "advice/source_text.hpp"
 
 namespace hinterland::trace {
 

@@ -1,10 +1,10 @@
-#include "trace/advice/statement.hpp"
+#include "advice/statement.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <vector>
 
-#include "trace/advice/words.hpp"
+#include "advice/words.hpp"
 
 namespace hinterland::trace {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "trace/advice/access.hpp"
-#include "trace/advice/source_text.hpp"
+#include "advice/access.hpp"
+#include "advice/source_text.hpp"
 
 namespace hinterland::trace {
 

@@ -8,8 +8,8 @@
 #include "cli/command_line.hpp"
 #include "cli/output_file.hpp"
 #include "cli/replay_settings.hpp"
-#include "trace/advice/advice.hpp"
-#include "trace/advice/patch_plan.hpp"
+#include "advice/advice.hpp"
+#include "advice/patch_plan.hpp"
 
 namespace hinterland::cli {
 namespace {

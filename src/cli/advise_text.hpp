@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/figures.hpp"
-#include "trace/advice/advice.hpp"
+#include "advice/advice.hpp"
 #include "trace/trace_file.hpp"
 
 namespace hinterland::cli {

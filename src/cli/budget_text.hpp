@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/figures.hpp"
-#include "trace/advice/budget_plan.hpp"
+#include "advice/budget_plan.hpp"
 #include "trace/trace_file.hpp"
 
 namespace hinterland::cli {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/figures.hpp"
-#include "trace/advice/hint_review.hpp"
+#include "advice/hint_review.hpp"
 
 namespace hinterland::cli {
 

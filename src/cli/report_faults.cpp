@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 
+#include "advice/hint_review.hpp"
 #include "base/duration.hpp"
 #include "base/log.hpp"
 #include "base/size.hpp"
@@ -229,6 +230,24 @@ std::string diff_text(const Profile& before, const Profile& after, std::uint64_t
   return text;
 }
 
+// What speaks against the program's hints, as far as it shows without a replay.
+std::vector<trace::HintRemark> remarks_on_hints(const TraceFile& file, trace::Symbols& symbols) {
+  constexpr std::uint64_t kReviewedFaultsMax = 2'000'000;
+  trace::SourceTree sources("");
+  trace::FaultSites sites = trace::find_fault_sites(file, symbols, kReviewedFaultsMax);
+  trace::Costs costs = trace::costs_of(file.samples, file.summary.handler_cost_ns);
+  std::vector<trace::HintRemark> remarks;
+  for (const trace::ReviewedHint& hint : trace::review_hints(file, symbols, sources, sites, costs, {}).hints)
+    for (const trace::HintObjection& objection : hint.objections)
+      remarks.push_back(
+          {hint.name(), trace::kHintFaultNames[static_cast<std::size_t>(objection.fault)], objection.why});
+  return remarks;
+}
+
+std::string html_page(const TraceFile& file, const Profile& profile, trace::Symbols& symbols) {
+  return trace::html_page(file, profile, symbols, remarks_on_hints);
+}
+
 Status write_exports(const CommandLine& line, const TraceFile& file, const Profile& profile, trace::Symbols& symbols,
                      bool* to_stdout) {
   struct Export {
@@ -238,7 +257,7 @@ Status write_exports(const CommandLine& line, const TraceFile& file, const Profi
   constexpr Export kExports[] = {{OptionId::folded, trace::folded_text},
                                  {OptionId::speedscope, trace::speedscope_json},
                                  {OptionId::pprof, trace::pprof_bytes},
-                                 {OptionId::html, trace::html_page}};
+                                 {OptionId::html, html_page}};
   for (const Export& one : kExports) {
     if (!line.is_given(one.option)) continue;
     *to_stdout = *to_stdout || line.text(one.option) == "-";

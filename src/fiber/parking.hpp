@@ -1,4 +1,4 @@
-// What the preloaded runtime offers to the fibers' library: hints that do not wait. The hint room fills it in; the
+// What the preloaded runtime offers to the fibers' library: hints that do not wait. The runtime room fills it in; the
 // library finds it when it is loaded, or does without.
 #pragma once
 

@@ -701,7 +701,7 @@ TEST(PageMachineCase, AThreadThatWaitsForAPageIsNotCancelled) {
   ASSERT_TRUE(machine.core().pages[{0}].try_lock(&word));
   auto waits = [](void* of) -> void* {
     Core& core = static_cast<PageMachine*>(of)->core();
-    core.unlock({0}, core.lock_waiting({0}));
+    core.transitions.none({0}, core.lock_waiting({0}));
     return of;
   };
   pthread_t thread;
@@ -709,7 +709,7 @@ TEST(PageMachineCase, AThreadThatWaitsForAPageIsNotCancelled) {
   ASSERT_EQ(pthread_create(&thread, nullptr, waits, &machine), 0);
   EXPECT_EQ(pthread_cancel(thread), 0);
   usleep(20'000);
-  machine.core().unlock({0}, word);
+  machine.core().transitions.none({0}, word);
   EXPECT_EQ(pthread_join(thread, &result), 0);
   EXPECT_EQ(result, &machine);
   EXPECT_EQ(machine.check_invariants(0), "");

@@ -76,7 +76,7 @@ Status Pager::Impl::create_parts() {
   core.observer.store(options.observer);
   core.budget.set_limit(options.budget_bytes);
   core.policy.gather_arrivals(options.budget_bytes >= PolicyHost::kGatherFromBytes);
-  core.second_chance.enabled = std::strcmp(options.policy->name, "fifo") != 0;
+  core.second_chance.enabled = (options.policy->flags & HL_POLICY_LEAVES_AT_ONCE) == 0;
   if (core.devices.synchronous(0)) {
     core.second_chance.saves_a_fetch = false;
     core.budget.park_few();
@@ -260,10 +260,7 @@ int Pager::Impl::take_over_region(const Region& region) {
     PageIndex first = core.window.index_of(at);
     for (std::uint32_t i = 0; i < pages; ++i) {
       if ((bits[i / 64] >> (i % 64) & 1) == 0) continue;
-      core.pages.note_used(first + i);
-      core.pages[first + i].reset(PageWord{}.resident_dirty());
-      core.policy.arrived(first + i, 1, HL_ARRIVAL_FIRST_TOUCH);
-      core.budget.add(1);
+      core.transitions.adopt(first + i);
     }
   }
   return 0;

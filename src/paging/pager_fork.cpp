@@ -181,15 +181,7 @@ void Pager::Impl::leave_out_what_is_not_inherited() {
 
 Status Pager::Impl::resume_paging_in_child() {
   std::int64_t resident = 0;
-  for_each_page([&](PageIndex, PageCell& cell) {
-    PageWord word = cell.load();
-    // Parked pages have their far copy; the frames themselves stay behind with the parent.
-    if (word.state() == PageState::parked) cell.reset(word.far(core.frames[word.frame()].far));
-    if (word.state() != PageState::resident) return;
-    ++resident;
-    // The child's pages have lost their protection, so none is clean; their far copies remain the parent's.
-    cell.reset(word.resident_dirty().with_discardable(word.discardable()));
-  });
+  for_each_page([&](PageIndex, PageCell& cell) { resident += core.transitions.inherit(cell); });
   core.frames.abandon_all();
   core.budget.reset_local(resident);
   leave_out_what_is_not_inherited();

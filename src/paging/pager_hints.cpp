@@ -35,7 +35,7 @@ static_assert(HL_PINS_NEST == PageMarks::kHeldMax - 1);  // a full count is not 
 void mark_held(Core& core, PageIndex page) {
   core.marks.hold(page);
   // Who took the page before the mark was there is done with it after this; who comes later sees the mark.
-  if (core.managed.load()) core.unlock(page, core.lock_waiting(page));
+  if (core.managed.load()) core.transitions.none(page, core.lock_waiting(page));
 }
 
 // Touches the page as a read does, waiting for the fault, but with an error in place of a signal. A futex that is not
@@ -147,7 +147,7 @@ void Pager::cold(std::uintptr_t address, std::size_t length) {
     if (word.busy() || word.state() != PageState::resident || !core.pages[page].try_lock(&word)) continue;
     bool may_leave = word.state() == PageState::resident && !core.marks.is_held(page) && !core.pinned.contains(page);
     if (may_leave) core.policy.cold(page);
-    core.unlock(page, word);
+    core.transitions.none(page, word);
   }
 }
 

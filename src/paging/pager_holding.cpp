@@ -26,7 +26,7 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
     core.marks.hold(page);
     if (core.managed.load()) {
       // Who took the page before the mark was there is done with it after this; who comes later sees the mark.
-      core.unlock(page, core.lock_waiting(page));
+      core.transitions.none(page, core.lock_waiting(page));
     }
     // A write, so that it comes back, and without protection.
     reinterpret_cast<std::atomic<char>*>(at)->fetch_or(0, std::memory_order_relaxed);
@@ -121,8 +121,10 @@ void Pager::let_go(std::uintptr_t address, std::size_t length) {
 void Pager::Impl::may_leave(PageIndex page) {
   if (!core.managed.load()) return;
   PageWord word = core.lock_waiting(page);
-  if (word.state() == PageState::resident) core.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
-  core.unlock(page, word);
+  if (word.state() == PageState::resident)
+    core.transitions.stay(page, word);
+  else
+    core.transitions.none(page, word);
 }
 
 void Pager::Impl::let_go_of_freed(std::uintptr_t address, std::size_t length) {

@@ -171,9 +171,6 @@ struct Pager::Impl {
   void for_each_page(Visit&& visit) {
     core.pages.for_each_used({0}, core.window.pages(), visit);
   }
-
-  // A locked page gives up its far copy or frame. Returns how many local pages that frees at once.
-  int dispose(PageIndex page, PageWord word);
 };
 
 // Holds map_mutex for a call of the program's. Not for a copy of the process, in which nobody may ever unlock it.

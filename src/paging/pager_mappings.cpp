@@ -86,33 +86,6 @@ int try_locked(std::size_t length) {
 
 }  // namespace
 
-int Pager::Impl::dispose(PageIndex page, PageWord word) {
-  switch (word.state()) {
-    case PageState::resident:
-      if (word.has_far()) core.release_far(word.far_page());
-      core.policy.departed(page, 1);
-      core.budget.subtract(1);
-      return 1;
-    case PageState::parked: {
-      Frame& frame = core.frames[word.frame()];
-      core.release_far(frame.far);
-      frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with expire(), which frees it
-      return 0;
-    }
-    case PageState::far:
-      core.release_far(word.far_page());
-      return 0;
-    case PageState::untouched:
-    case PageState::lost:
-      return 0;
-    case PageState::leaving:
-    case PageState::arriving:
-      break;
-  }
-  HL_CHECK(false && "a page on its way is busy");
-  return 0;
-}
-
 void Pager::Impl::forget(std::uintptr_t address, std::size_t length) {
   core.pinned.set(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift), false);
   core.marks.clear(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift));
@@ -124,8 +97,7 @@ void Pager::Impl::forget(std::uintptr_t address, std::size_t length) {
                              if (!word.busy() && word.state() == PageState::untouched) return;
                              word = core.lock_waiting(page);
                              if (word.state() != PageState::untouched) ++pages;
-                             dispose(page, word);
-                             core.unlock(page, PageWord::untouched());
+                             core.transitions.forget(page, word);
                            });
   count(Counter::pages_discarded, pages);
 }
@@ -145,12 +117,11 @@ void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
                                there.add(core.address_of(page),
                                          word.state() == PageState::resident || word.state() == PageState::lost);
                                if (word.state() != PageState::untouched) count(Counter::pages_discarded);
-                               dispose(page, word);
-                               core.pages[page].set_locked(PageWord::untouched());
+                               core.transitions.dispose(page, word);
                                locked[count_locked++] = page;
                              });
     if (!there.empty()) core.kernel.discard(there.ranges());
-    for (std::size_t i = 0; i < count_locked; ++i) core.unlock(locked[i], PageWord::untouched());
+    for (std::size_t i = 0; i < count_locked; ++i) core.transitions.none(locked[i], PageWord::untouched());
     address += step;
     length -= step;
   }
@@ -306,16 +277,11 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
                                // Freed, a lost page is whole again: the heap's next user must not get SIGBUS.
                                iovec range{core.memory_of(page), kPageSize};
                                if (word.state() == PageState::lost) core.kernel.discard({&range, 1});
-                               impl_->dispose(page, word);
-                               core.unlock(page, PageWord::untouched());
+                               core.transitions.forget(page, word);
                                return;
                              }
-                             // It stays, writable and dirty, so that commit() can clear it without a fault.
-                             if (word.has_far()) {
-                               core.kernel.write_protect(core.address_of(page), kPageSize, false);
-                               releases.add(word.far_page());
-                             }
-                             core.unlock(page, word.resident_dirty().with_discardable(true));
+                             if (word.has_far()) releases.add(word.far_page());
+                             core.transitions.discard_in_place(page, word);
                            });
   count(Counter::pages_discarded, pages);
 }
@@ -332,7 +298,7 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
                              // Present, writable and not protected (decommit() saw to it): no fault here.
                              if (word.state() == PageState::resident && word.discardable())
                                std::memset(core.memory_of(page), 0, kPageSize);
-                             core.unlock(page, word.with_discardable(false));
+                             core.transitions.reuse(page, word);
                            });
 }
 

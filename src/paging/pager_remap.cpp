@@ -289,14 +289,10 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
   auto first = core.window.index_of(from);
   core.pages.for_each_used(first, static_cast<std::uint32_t>(length >> kPageShift), [&](PageIndex page, PageCell&) {
     PageWord word = core.lock_waiting(page);
-    if (word.state() == PageState::untouched) {
-      core.unlock(page, word);
-      return;
-    }
+    if (word.state() == PageState::untouched) return core.transitions.none(page, word);
     PageIndex target{page.value + shift};
     clear_and_lock(target);
     if (word.state() == PageState::resident) {
-      if (word.has_far()) core.release_far(word.far_page());  // arrives unprotected, so it is dirty there
       if (run.count == 0 || run.end() != page) {
         move_resident(run, shift);
         run = {page, 0};
@@ -304,14 +300,7 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
       ++run.count;
       return;
     }
-    if (word.state() == PageState::parked) core.frames[word.frame()].page.store(target, std::memory_order_relaxed);
-    if (word.state() == PageState::lost) {
-      core.kernel.poison(core.address_of(target), kPageSize);  // I4 there, too
-      iovec here{core.memory_of(page), kPageSize};
-      core.kernel.discard({&here, 1});  // but here no more, where the place stays (MREMAP_DONTUNMAP)
-    }
-    core.unlock(target, word);
-    core.unlock(page, PageWord::untouched());
+    core.transitions.move_away(page, target, word);
   });
   move_resident(run, shift);
   return 0;
@@ -321,8 +310,7 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
 // bytes and the word are across.
 void Pager::Impl::clear_and_lock(PageIndex target) {
   PageWord replaced = core.lock_waiting(target);
-  dispose(target, replaced);
-  core.pages[target].set_locked(PageWord::untouched());
+  core.transitions.dispose(target, replaced);
   if (replaced.state() != PageState::resident) return;
   iovec range{core.memory_of(target), kPageSize};
   core.kernel.discard({&range, 1});
@@ -338,15 +326,7 @@ void Pager::Impl::move_resident(PageRun run, std::uint32_t shift) {
     if (moved == -EAGAIN) continue;
     bool there = moved > 0 || copy_page(page, target);
     std::uint32_t pages = moved > 0 ? static_cast<std::uint32_t>(moved >> kPageShift) : 1;
-    for (std::uint32_t i = 0; i < pages; ++i) {
-      core.policy.departed(page + i, 1);
-      if (there)
-        core.policy.arrived(target + i, 1, HL_ARRIVAL_FIRST_TOUCH);
-      else
-        core.budget.subtract(1);
-      core.unlock(target + i, there ? core.pages[page + i].load().resident_dirty() : PageWord::untouched());
-      core.unlock(page + i, PageWord::untouched());
-    }
+    core.transitions.move_resident({page, pages}, target, there);
     at += pages;
   }
 }

@@ -58,6 +58,7 @@ const hl_policy_ops kFifoPolicy = {HL_POLICY_ABI_VERSION,
                                    choose_victims,
                                    size,
                                    nullptr,
-                                   nullptr};
+                                   nullptr,
+                                   HL_POLICY_LEAVES_AT_ONCE};
 
 }  // namespace hinterland

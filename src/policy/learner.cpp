@@ -213,6 +213,7 @@ const hl_policy_ops kLearnerPolicy = {HL_POLICY_ABI_VERSION,
                                       choose_victims,
                                       size,
                                       nullptr,
-                                      nullptr};
+                                      nullptr,
+                                      0};
 
 }  // namespace hinterland

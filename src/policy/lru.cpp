@@ -115,6 +115,7 @@ const hl_policy_ops kLruPolicy = {HL_POLICY_ABI_VERSION,
                                   choose_victims,
                                   size,
                                   nullptr,
-                                  nullptr};
+                                  nullptr,
+                                  0};
 
 }  // namespace hinterland

@@ -49,7 +49,8 @@ const hl_policy_ops kPlugin = {.abi_version = HL_POLICY_ABI_VERSION,
                                .choose_victims = Plugin::choose,
                                .size = kFifoPolicy.size,
                                .accessed = Plugin::accessed,
-                               .missed = Plugin::missed};
+                               .missed = Plugin::missed,
+                               .flags = 0};
 
 class PluginTest : public ::testing::Test {
  protected:

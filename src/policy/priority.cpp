@@ -86,6 +86,7 @@ const hl_policy_ops kPriorityPolicy = {
     choose_victims,
     size,
     nullptr,
-    nullptr};
+    nullptr,
+    0};
 
 }  // namespace hinterland

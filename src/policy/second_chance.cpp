@@ -57,6 +57,7 @@ const hl_policy_ops kSecondChancePolicy = {
     choose_victims,
     size,
     nullptr,
-    nullptr};
+    nullptr,
+    0};
 
 }  // namespace hinterland

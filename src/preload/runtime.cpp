@@ -2,13 +2,13 @@
 
 #include <cstdlib>
 
-#include "hint/entry.hpp"
-#include "hint/regions.hpp"
-#include "hint/start.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "preload/allocation_watch.hpp"
 #include "preload/far_heap.hpp"
+#include "runtime/entry.hpp"
+#include "runtime/regions.hpp"
+#include "runtime/start.hpp"
 #include "trace/allocation_log.hpp"
 #include "trace/ring_observer.hpp"
 

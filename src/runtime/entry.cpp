@@ -1,5 +1,5 @@
 // The entry points of hints. A program that uses hint.h finds `hl_runtime` when it is loaded, or does without.
-#include "hint/entry.hpp"
+#include "runtime/entry.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -9,9 +9,9 @@
 #include "base/roomy_stack.hpp"
 #include "base/signal_handlers.hpp"
 #include "base/signal_mask.hpp"
-#include "hint/regions.hpp"
 #include "hinterland/hint.h"
 #include "paging/pager.hpp"
+#include "runtime/regions.hpp"
 
 namespace hinterland::hint {
 namespace {

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "base/mutex.hpp"
-#include "hint/entry.hpp"
-#include "hint/regions.hpp"
-#include "hint/start.hpp"
+#include "runtime/entry.hpp"
+#include "runtime/regions.hpp"
+#include "runtime/start.hpp"
 
 namespace hinterland::hint {
 namespace {

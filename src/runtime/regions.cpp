@@ -1,4 +1,4 @@
-#include "hint/regions.hpp"
+#include "runtime/regions.hpp"
 
 #include <sys/mman.h>
 

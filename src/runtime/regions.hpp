@@ -19,7 +19,8 @@ int destroy_region(hl_region* region);
 const char* region_error();
 
 // The pager that regions lie in, started if that is what the library does; nullptr where the program runs without far
-// memory, and regions are ordinary memory. Each library has its own: src/preload/runtime.cpp and src/hint/linked.cpp.
+// memory, and regions are ordinary memory. Each library has its own: src/preload/runtime.cpp and
+// src/runtime/linked.cpp.
 Result<Pager*> pager_for_regions();
 
 }  // namespace hinterland::hint

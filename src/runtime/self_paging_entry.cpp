@@ -4,9 +4,9 @@
 #include <cerrno>
 
 #include "base/inside.hpp"
-#include "hint/entry.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/pager.hpp"
+#include "runtime/entry.hpp"
 
 namespace hinterland::hint {
 namespace {

@@ -1,4 +1,4 @@
-#include "hint/start.hpp"
+#include "runtime/start.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -7,11 +7,11 @@
 #include "base/settings.hpp"
 #include "base/stats.hpp"
 #include "far/device.hpp"
-#include "hint/entry.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
 #include "policy/plugin.hpp"
 #include "policy/policies.hpp"
+#include "runtime/entry.hpp"
 #include "signal/self_paging.hpp"
 
 namespace hinterland::hint {

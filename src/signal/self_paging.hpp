@@ -1,5 +1,5 @@
-// What the runtime offers to this library in signal mode. The hint room fills it in (hint/self_paging_entry.cpp); the
-// library finds it when it is loaded, or does nothing.
+// What the runtime offers to this library in signal mode. The runtime room fills it in
+// (runtime/self_paging_entry.cpp); the library finds it when it is loaded, or does nothing.
 #pragma once
 
 #include <signal.h>

@@ -4,13 +4,13 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <sstream>
 #include <unordered_map>
 
 #include "base/json.hpp"
 #include "base/plain_file.hpp"
 #include "base/size.hpp"
-#include "trace/advice/hint_review.hpp"
 #include "trace/flame_graph.hpp"
 #include "trace/hint_profile.hpp"
 #include "trace/memory_curve.hpp"
@@ -22,7 +22,6 @@ extern const char* const kPageTemplate;
 namespace {
 
 constexpr std::size_t kSitesShown = 100, kSourceLines = 4;  // on either side of a line
-constexpr std::uint64_t kReviewedFaultsMax = 2'000'000;
 constexpr std::uint64_t kSourceBytesMax = 64 << 20;
 constexpr std::size_t kColumns = 300, kRows = 150;
 constexpr std::uint64_t kReplayedFaults = 5'000'000;  // a second or two for each point of the curve
@@ -40,24 +39,15 @@ Json source_around(const Site& site) {
   return lines;
 }
 
-// What speaks against the program's hints, as far as it shows without a replay.
-Json objections_json(const TraceFile& trace, Symbols& symbols) {
-  SourceTree sources("");
-  FaultSites sites = find_fault_sites(trace, symbols, kReviewedFaultsMax);
-  Costs costs = costs_of(trace.samples, trace.summary.handler_cost_ns);
-  HintReview review = review_hints(trace, symbols, sources, sites, costs, {});
-  Json objections = Json::array();
-  for (const ReviewedHint& hint : review.hints)
-    for (const HintObjection& objection : hint.objections)
-      if (objections.size() < kSitesShown)
-        objections.push_back({{"name", hint.name()},
-                              {"fault", kHintFaultNames[static_cast<std::size_t>(objection.fault)]},
-                              {"why", objection.why}});
-  return objections;
+Json remarks_json(const std::vector<HintRemark>& remarks) {
+  Json all = Json::array();
+  for (const HintRemark& remark : std::span(remarks).first(std::min(remarks.size(), kSitesShown)))
+    all.push_back({{"name", remark.hint}, {"fault", remark.fault}, {"why", remark.why}});
+  return all;
 }
 
 // Of the program's hints: what share of its misses they cover, and which lines they are.
-Json hints_json(const TraceFile& trace, Symbols& symbols) {
+Json hints_json(const TraceFile& trace, Symbols& symbols, const RemarksOnHints& remarks) {
   HintProfile profile = make_hint_profile(trace, symbols);
   Json sites = Json::array();
   for (std::size_t i = 0; i < std::min(profile.sites.size(), kSitesShown); ++i) {
@@ -75,7 +65,7 @@ Json hints_json(const TraceFile& trace, Symbols& symbols) {
           {"noted", profile.only_noted},
           {"lost", profile.lost},
           {"sites", std::move(sites)},
-          {"objections", profile.calls > 0 ? objections_json(trace, symbols) : Json::array()}};
+          {"objections", profile.calls > 0 ? remarks_json(remarks(trace, symbols)) : Json::array()}};
 }
 
 std::string as_pattern(const std::string& text) {
@@ -212,7 +202,8 @@ std::string for_script(const Json& data) {
 
 }  // namespace
 
-std::string html_page(const TraceFile& trace, const Profile& profile, Symbols& symbols) {
+std::string html_page(const TraceFile& trace, const Profile& profile, Symbols& symbols,
+                      const RemarksOnHints& remarks) {
   std::string data = "{";
   auto add = [&](const char* name, const std::string& json) {
     data += std::string(data.size() > 1 ? ",\n\"" : "\"") + name + "\":" + json;
@@ -224,7 +215,7 @@ std::string html_page(const TraceFile& trace, const Profile& profile, Symbols& s
   add("kinds", for_script(kFaultKindNames));
   add("faults", for_script(profile.faults));
   add("sites", for_script(sites_json(profile)));
-  add("hints", for_script(hints_json(trace, symbols)));
+  add("hints", for_script(hints_json(trace, symbols, remarks)));
   add("map", for_script(map_json(trace)));
   add("again", for_script(distances_json(trace)));
   add("curve", for_script(curve_json(trace)));

@@ -74,7 +74,7 @@ void Replay::access_left_out(std::uint64_t number, const ReplayHint* hint, std::
   }
 }
 
-// As Pager::decommit() and unmap(): what the program gave back before this fault.
+// What the program gave back before this fault.
 void Replay::give_back(std::uint64_t number) {
   const std::vector<ReplayOutlook::Freed>& freed = options_.outlook->freed();
   for (; next_freed_ < freed.size() && freed[next_freed_].number <= number; ++next_freed_) {
@@ -142,6 +142,7 @@ void Replay::bring(const FaultRecord& record, const ReplayHint* hint, std::int64
     case State::untouched: {  // hints leave it to the fault
       ++result_.first_touch;
       Run run = run_around(record.page, State::untouched);
+      if (run.count < run.wanted || run.steps != 0) streams_.brought_only(index_of(record.page), run.count - 1);
       result_.ahead += run.count - 1;
       pager_.bring_zeros(run.first, run.count, record.page);
       break;
@@ -156,42 +157,64 @@ void Replay::bring(const FaultRecord& record, const ReplayHint* hint, std::int64
   }
 }
 
-// As FaultHandler::serve_far().
 void Replay::bring_far(const FaultRecord& record) {
   ++result_.fetches;
   std::uint32_t most = std::min(pager_.run_max(), options_.read_ahead_pages + 1) - 1;
   bool chosen = pager_.missed(record.page, most, &next_);
-  Run run = chosen ? Run{record.page, 1} : run_around(record.page, State::far);
-  fetch({.first = run.first,
-         .count = run.count,
-         .asked = record.page,
-         .asked_end = record.page + 1,
-         .write = record.write});
-  for (std::uint32_t i = 1; !chosen && i <= run.steps; ++i)  // as FaultHandler::read_in_steps()
+  Run run = chosen ? Run{record.page, 1, 1} : run_around(record.page, State::far);
+  for (std::uint32_t i = 1; !chosen && i <= run.steps; ++i)
     next_.push_back(record.page + static_cast<std::uint64_t>(std::int64_t{run.stride} * i));
-  for (std::uint64_t at : next_)
-    if (is_in(State::far, at)) fetch({.first = at, .count = 1, .asked = record.page, .asked_end = record.page + 1});
+  ReplayPager::Fetch wanted{.first = run.first,
+                            .count = run.count,
+                            .asked = record.page,
+                            .asked_end = record.page + 1,
+                            .write = record.write};
+  std::uint32_t brought = run.count - 1;
+  // What nobody waits for comes first, where the device answers at once, and only where there is room.
+  pager_.begin(wanted);
+  if (options_.far_answers_at_once) brought += fetch_unasked(record.page);
+  pager_.finish(wanted);
+  note_fetched(wanted);
+  if (!options_.far_answers_at_once) brought += fetch_unasked(record.page);
+  if (!chosen && brought < run.wanted - 1 + run.steps) streams_.brought_only(index_of(record.page), brought);
 }
 
-void Replay::fetch(const ReplayPager::Fetch& wanted) {
-  pager_.fetch(wanted);
+// Those of next_. Returns how many.
+std::uint32_t Replay::fetch_unasked(std::uint64_t asked) {
+  std::uint32_t count = 0;
+  for (std::uint64_t at : next_) {
+    if (!pager_.has_room_for_one()) break;
+    if (!is_in(State::far, at)) continue;
+    fetch({.first = at, .count = 1, .asked = asked, .asked_end = asked + 1});
+    ++count;
+  }
+  return count;
+}
+
+void Replay::fetch(ReplayPager::Fetch wanted) {
+  pager_.begin(wanted);
+  pager_.finish(wanted);
+  note_fetched(wanted);
+}
+
+void Replay::note_fetched(const ReplayPager::Fetch& wanted) {
   result_.pages_in += wanted.count;
   std::uint64_t asked = std::max(wanted.asked, wanted.first);
   std::uint64_t asked_end = std::min(wanted.asked_end, wanted.first + wanted.count);
   result_.ahead += wanted.count - (asked < asked_end ? asked_end - asked : 0);
 }
 
-// The page and, as far as its stream goes, its neighbours in the same state: as FaultHandler::lock_around().
+// The page and, as far as its stream goes, its neighbours in the same state.
 Replay::Run Replay::run_around(std::uint64_t page, State state) {
   std::uint32_t most = std::min(pager_.run_max(), options_.read_ahead_pages + 1);
-  auto index = static_cast<std::uint32_t>(page);
-  StreamWindow proposed = streams_.on_fault({index}, kStreamWindow, most);
+  PageIndex index = index_of(page);
+  StreamWindow proposed = streams_.on_fault(index, kStreamWindow, most);
   PageRun window = proposed.run;
-  std::uint64_t wanted_first = page - (index - window.first.value), wanted_end = wanted_first + window.count;
+  std::uint64_t wanted_first = page - (index.value - window.first.value), wanted_end = wanted_first + window.count;
   std::uint64_t first = page, end = page + 1;
   while (end < wanted_end && end - first < most && is_in(state, end)) ++end;
   while (first > wanted_first && end - first < most && is_in(state, first - 1)) --first;
-  return {first, static_cast<std::uint32_t>(end - first), proposed.stride, proposed.steps};
+  return {first, static_cast<std::uint32_t>(end - first), window.count, proposed.stride, proposed.steps};
 }
 
 bool Replay::is_in(State state, std::uint64_t address) {
@@ -201,7 +224,7 @@ bool Replay::is_in(State state, std::uint64_t address) {
   return state == State::untouched;
 }
 
-// As Hints::pages_of() cuts a hint to what the budget can hold, and in runs as Hints::fetch(); far pages only.
+// Cut to what the budget can hold, and in runs; far pages only.
 void Replay::bring_hinted(std::uint64_t address, const ReplayHint& hint, std::int64_t ahead) {
   std::int64_t most = std::max<std::int64_t>(pager_.limit() / 4, 1);
   std::int64_t now = std::min<std::int64_t>(std::int64_t{hint.pages_after} + 1, most);

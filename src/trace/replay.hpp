@@ -96,13 +96,17 @@ class Replay {
   struct Run {
     std::uint64_t first = 0;
     std::uint32_t count = 0;
-    std::int32_t stride = 0;  // of a stream that steps over pages: so many more, each so far from the one before
+    std::uint32_t wanted = 0;  // pages, by the stream; those in other states are left out
+    std::int32_t stride = 0;   // of a stream that steps over pages: so many more, each so far from the one before
     std::uint32_t steps = 0;
   };
   Run run_around(std::uint64_t page, State state);
   bool is_in(State state, std::uint64_t page);
   void bring_hinted(std::uint64_t page, const ReplayHint& hint, std::int64_t ahead);
-  void fetch(const ReplayPager::Fetch& wanted);
+  static PageIndex index_of(std::uint64_t page) { return {static_cast<std::uint32_t>(page)}; }  // for streams
+  void fetch(ReplayPager::Fetch wanted);
+  std::uint32_t fetch_unasked(std::uint64_t asked);
+  void note_fetched(const ReplayPager::Fetch& wanted);
   std::int64_t read_ahead_of(const ReplayHint& hint, std::uint64_t page, std::uint64_t* last_page) const;
 
   ReplayOptions options_;

@@ -3,15 +3,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace hinterland::trace {
 namespace {
 
-constexpr std::uint32_t kGroup = 16;      // pages that are numbered together (paging/page/page_table.hpp)
-constexpr hl_page kPagesMax = 1u << 26;   // 256 GiB of pages that fault
-constexpr std::uint32_t kBatchMax = 256;  // as Evictor::kBatchMax
-constexpr int kRoundsMax = 16;            // of one call to reclaim, as Evictor::reclaim()
+constexpr std::uint32_t kGroup = PageTable::kGroupPages;  // are numbered together
+constexpr hl_page kPagesMax = 1u << 26;                   // 256 GiB of pages that fault
+constexpr std::uint32_t kBatchMax = Evictor::kBatchMax;
 
 // For the policy: untouched parts cost nothing. A policy has no end of its own, and the call no room for whose it is.
 thread_local std::vector<std::pair<void*, std::size_t>>* t_reserved = nullptr;
@@ -31,7 +29,7 @@ ReplayPager::ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy,
   budget_.set_limit(local_bytes);
   if (far_answers_at_once) budget_.park_few();
   second_chance_.saves_a_fetch = !far_answers_at_once;
-  second_chance_.enabled = std::strcmp(policy->name, "fifo") != 0;
+  second_chance_.enabled = (policy->flags & HL_POLICY_LEAVES_AT_ONCE) == 0;
   hl_policy_env environment{};
   environment.abi_version = HL_POLICY_ABI_VERSION;
   environment.window_pages = kPagesMax;
@@ -89,17 +87,12 @@ bool ReplayPager::missed(std::uint64_t page, std::uint32_t most, std::vector<std
   return true;
 }
 
-std::uint32_t ReplayPager::run_max() const {
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(budget_.limit() / 16, 1, kRunMax));
-}
-
 bool ReplayPager::expects_write(std::uint64_t page, bool samples) {
   if (page_at(page).often_written) return true;
   return samples ? forecast_.expects_write(index_of(page)) : forecast_.expects_write_unsampled(index_of(page));
 }
 
-// As FaultHandler::serve_far() and Hints::fetch(): which pages are mapped writable, for the others a write is a
-// fault.
+// Which pages are mapped writable; for the others a write is a fault.
 ReplayPager::Writable ReplayPager::expected_writes(const Fetch& wanted) {
   Writable writable;
   bool by_fault = wanted.why == HL_ARRIVAL_FAULT;
@@ -113,11 +106,15 @@ ReplayPager::Writable ReplayPager::expected_writes(const Fetch& wanted) {
   return writable;
 }
 
-// As Fetcher::start_direct(): in stretches of equal protection.
-void ReplayPager::fetch(const Fetch& wanted) {
-  Writable writable = expected_writes(wanted);
+void ReplayPager::begin(Fetch& wanted) {
+  wanted.writable = expected_writes(wanted);
   make_room(wanted.count);
   budget_.add(wanted.count);
+}
+
+// In stretches of equal protection.
+void ReplayPager::finish(const Fetch& wanted) {
+  const Writable& writable = wanted.writable;
   for (std::uint32_t at = 0, end = 0; at < wanted.count; at = end) {
     while (end < wanted.count && writable[end] == writable[at]) ++end;
     end = at + adjacent(wanted.first + at, end - at);
@@ -146,13 +143,11 @@ void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t en
     if (writable) far_space_.let_go(&page.far_place);
     page.ahead = address < wanted.asked || address >= wanted.asked_end;
     page.zero = false;
-    // As Fetcher::publish(): one time in four, find out whether it is still written.
-    if (writable) page.often_written = page.often_written && ++recheck_ % 4 != 0;
+    if (writable) page.often_written = recheck_.goes_on_expecting() && page.often_written;
     ops_->arrived(policy_, number, 1, why, wanted.priority);
   }
 }
 
-// As FaultHandler::map_zeros().
 void ReplayPager::bring_zeros(std::uint64_t first, std::uint32_t count, std::uint64_t demanded) {
   make_room(count);
   budget_.add(count);
@@ -163,7 +158,7 @@ void ReplayPager::bring_zeros(std::uint64_t first, std::uint32_t count, std::uin
   }
 }
 
-// As FaultHandler::serve_parked(): what is only read is copied, and its frame waits to expire; else it moves.
+// What is only read is copied, and its frame waits to expire; else it moves.
 void ReplayPager::take_back(std::uint64_t address, bool write, std::uint8_t priority) {
   second_chance_.note_hit();
   bool stays_clean = !write && !expects_write(address, true);
@@ -217,29 +212,25 @@ void ReplayPager::far_now(hl_page number) { pages_[number].state = State::far; }
 
 void ReplayPager::make_room(std::uint32_t pages) {
   while (!budget_.has_room(pages))
-    if (reclaim(std::max<std::size_t>(pages, 32)) == 0) return;
+    if (reclaim(Bringer::pages_to_reclaim(pages)) == 0) return;
 }
 
-// As the reclaimer does between the two watermarks.
+// Between the two watermarks, as the reclaimer.
 void ReplayPager::keep_room(std::uint64_t now, std::vector<std::uint64_t>* left) {
-  for (bool goes_on = budget_.should_start(); goes_on && !budget_.should_stop();) {
-    auto wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(budget_.pages_until_stop(), 64, kBatchMax));
-    goes_on = reclaim(wanted) != 0;
-  }
+  for (bool goes_on = budget_.should_start(); goes_on && !budget_.should_stop();)
+    goes_on = reclaim(budget_.batch_until_stop(kBatchMax)) != 0;
   for (std::uint64_t address : left_) page_at(address).left = now;
   left->swap(left_);
   left_.clear();
 }
 
-// As Evictor::reclaim().
 std::size_t ReplayPager::reclaim(std::size_t wanted) {
   std::size_t freed = 0;
-  for (int round = 0; round < kRoundsMax && freed < wanted; ++round) {
+  for (int round = 0; round < Evictor::kRoundsMax && freed < wanted; ++round) {
     std::size_t missing = wanted - freed, chosen = 0;
     std::size_t freed_now = take_round(std::min<std::size_t>(missing, kBatchMax), &chosen);
-    std::uint32_t used = frames_.used(), target = budget_.park_target();
-    std::uint32_t surplus = used > target ? used - target : 0;
-    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(used, missing));
+    std::uint32_t surplus = budget_.frames_to_expire(frames_.used());
+    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(frames_.used(), missing));
     freed_now += expire(surplus);
     if (chosen == 0 && freed_now == 0) break;
     freed += freed_now;
@@ -247,7 +238,7 @@ std::size_t ReplayPager::reclaim(std::size_t wanted) {
   return freed;
 }
 
-// As Evictor::take_round(): in the order of addresses, and those that need no frame first.
+// In the order of addresses, and those that need no frame first.
 std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
   hl_page offered[kBatchMax];
   Victim victims[kBatchMax];
@@ -268,8 +259,7 @@ std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
 bool ReplayPager::wants_frame(const ReplayPage& page) {
   if (page.forgotten) return false;
   if (page.dirty) return true;
-  if (!second_chance_.enabled || !second_chance_.saves_a_fetch) return false;
-  return second_chance_.pays() || ++park_sample_ % 16 == 0;
+  return second_chance_.keeps_clean(second_chance_.saves_a_fetch, &park_sample_);
 }
 
 void ReplayPager::note_leaves(const Victim& victim) {
@@ -287,7 +277,7 @@ void ReplayPager::unmap(const Victim& victim) {
   budget_.subtract(1);
 }
 
-// As Evictor::write_back(): all that are written together.
+// All that are written together lie together.
 void ReplayPager::place_on_device(std::span<const Victim> victims) {
   auto is_written = [this](const Victim& victim) {
     const ReplayPage& page = pages_[victim.number];

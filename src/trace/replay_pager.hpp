@@ -1,6 +1,6 @@
-// The pager of replay: what becomes of pages, without memory, threads or time. Budget, policy, write forecast and
-// second chance are the runtime's own; fetch, reclaim and frames are modelled after FaultHandler, Fetcher and Evictor
-// (src/paging/), step by step, as far as it shows in what faults.
+// The pager of replay: what becomes of pages, without memory, threads or time. Budget, policy, write forecast, second
+// chance and all limits are the runtime's own; what moves pages is a model, as far as it shows in what faults. A test
+// holds it to the real pager, access by access (replay_real_test.cpp).
 //
 // Reclaim in the background is thought to be as quick as need be: it is done before the next access.
 #pragma once
@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "hinterland/policy.h"
-#include "paging/page/core.hpp"
-#include "paging/page/write_forecast.hpp"
+#include "paging/serve/bringer.hpp"
 #include "trace/replay_far_space.hpp"
 #include "trace/replay_frames.hpp"
 
@@ -42,7 +41,7 @@ struct ReplayPage {
 
 class ReplayPager {
  public:
-  static constexpr std::uint32_t kRunMax = 64;
+  static constexpr std::uint32_t kRunMax = Fetcher::kRunMax;
 
   // `settings`: for the policy; must outlive it.
   ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy, const char* settings, bool far_answers_at_once);
@@ -56,13 +55,14 @@ class ReplayPager {
   ReplayPage& page_at(std::uint64_t page);
   std::int64_t limit() const { return budget_.limit(); }
   // The longest run that a fault may bring.
-  std::uint32_t run_max() const;
+  std::uint32_t run_max() const { return budget_.run_max(kRunMax); }
 
   // The program faults on a far page. `next` becomes the pages that the policy would bring as well, at most so many;
   // false where it leaves that to others.
   bool missed(std::uint64_t page, std::uint32_t most, std::vector<std::uint64_t>* next);
 
   // Brings pages that are far, side by side. Those of [asked, asked_end) were asked for, the others come ahead.
+  using Writable = std::bitset<kRunMax>;
   struct Fetch {
     std::uint64_t first = 0;
     std::uint32_t count = 0;
@@ -70,8 +70,13 @@ class ReplayPager {
     bool write = false;                 // how it is asked
     hl_arrival why = HL_ARRIVAL_FAULT;  // or by a hint
     std::uint8_t priority = 0;
+    Writable writable = {};  // filled in by begin(): how each will be mapped
   };
-  void fetch(const Fetch& wanted);
+  // Decides how they will be mapped, and makes room for them; finish() maps them.
+  void begin(Fetch& wanted);
+  void finish(const Fetch& wanted);
+  // For a page that nobody waits for.
+  bool has_room_for_one() const { return budget_.has_room(1); }
   // The same for pages that were never touched.
   void bring_zeros(std::uint64_t first, std::uint32_t count, std::uint64_t demanded);
   // Brings back a page that is parked.
@@ -98,7 +103,6 @@ class ReplayPager {
   hl_page number_of(std::uint64_t page);
   hl_page page_there(std::uint64_t place) const;
   static PageIndex index_of(std::uint64_t page) { return {static_cast<std::uint32_t>(page)}; }
-  using Writable = std::bitset<kRunMax>;
   Writable expected_writes(const Fetch& wanted);
   bool expects_write(std::uint64_t page, bool samples);
   std::uint32_t adjacent(std::uint64_t first, std::uint32_t count);
@@ -123,7 +127,8 @@ class ReplayPager {
   bool has_forecast_ = false;
   ReplayFrames frames_;
   ReplayFarSpace far_space_;
-  std::uint32_t park_sample_ = 0, recheck_ = 0;
+  std::uint32_t park_sample_ = 0;
+  WriteRecheck recheck_;
   std::uint64_t pages_out_ = 0;
   std::vector<std::uint64_t> left_;                    // since keep_room()
   std::unordered_map<std::uint64_t, hl_page> groups_;  // of 16 pages, numbered as they come, as the page table does

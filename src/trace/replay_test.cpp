@@ -313,7 +313,8 @@ constexpr hl_policy_ops kToldPolicy = {HL_POLICY_ABI_VERSION,
                                        ToldPolicy::choose,
                                        ToldPolicy::size,
                                        nullptr,
-                                       nullptr};
+                                       nullptr,
+                                       0};
 
 // As Fetcher::start_direct(): what lies beside the page asked for on the device arrives with it, by the same fault.
 TEST(ReplayPager, PagesThatLieApartOnTheDeviceAreReadAhead) {
@@ -328,7 +329,9 @@ TEST(ReplayPager, PagesThatLieApartOnTheDeviceAreReadAhead) {
     for (std::uint64_t page = kBase; page < kBase + 8; ++page)
       ASSERT_EQ(pager.page_at(page).state, ReplayPage::State::far);
     ToldPolicy::why.clear();
-    pager.fetch({.first = kBase, .count = 8, .asked = kBase + 3, .asked_end = kBase + 4});
+    ReplayPager::Fetch wanted{.first = kBase, .count = 8, .asked = kBase + 3, .asked_end = kBase + 4};
+    pager.begin(wanted);
+    pager.finish(wanted);
     EXPECT_EQ(std::count(ToldPolicy::why.begin(), ToldPolicy::why.end(), HL_ARRIVAL_FAULT), apart ? 1 : 8);
     EXPECT_EQ(ToldPolicy::why.size(), 8u);
   }

@@ -1,5 +1,5 @@
 // Every form of a hint in C++, where it may stand: if and else without braces, templates, lambdas, recursion; and
-// pins. (src/hint/hint_header_test.cpp has what the forms mean.)
+// pins. (src/runtime/hint_header_test.cpp has what the forms mean.)
 #include <hinterland/hint.hpp>
 
 #include <cstdio>

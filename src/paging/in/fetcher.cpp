@@ -40,7 +40,7 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
   Transfer* transfer = prepare(run, demanded, write);
   // Short of buffers: only what was asked for; and for that there will be one when the next request completes.
   while (transfer == nullptr) {
-    if (run.count > 1) run = unlock_all_but(run, {demanded, 1});
+    if (run.count > 1) run = call_off_all_but(run, {demanded, 1});
     transfer = prepare(run, demanded, write);
     if (transfer != nullptr) break;
     send_held();
@@ -59,12 +59,12 @@ PageRun Fetcher::part_on_device_of(PageRun run, PageIndex page) {
   while (part.end() < run.end() && device_of(part.end()) == device) ++part.count;
   while (run.first < part.first && device_of({part.first.value - 1}) == device)
     part = {{part.first.value - 1}, part.count + 1};
-  return unlock_all_but(run, part);
+  return call_off_all_but(run, part);
 }
 
-PageRun Fetcher::unlock_all_but(PageRun run, PageRun part) {
-  unlock_rest({run.first, part.first.value - run.first.value});
-  unlock_rest({part.end(), run.end().value - part.end().value});
+PageRun Fetcher::call_off_all_but(PageRun run, PageRun part) {
+  core_.transitions.call_off({run.first, part.first.value - run.first.value});
+  core_.transitions.call_off({part.end(), run.end().value - part.end().value});
   return part;
 }
 
@@ -72,7 +72,7 @@ bool Fetcher::start_ahead(PageRun run) {
   run = part_on_device_of(run, run.first);
   Transfer* transfer = prepare(run, run.first, false);
   if (transfer == nullptr) {
-    unlock_rest(run);
+    core_.transitions.call_off(run);
     return false;
   }
   transfer->unasked = transfer->keeps_first = true;
@@ -87,7 +87,7 @@ bool Fetcher::start_unasked(PageIndex page) {
   }
   Transfer* transfer = prepare({page, 1}, page, false);
   if (transfer == nullptr) {
-    unlock_rest({page, 1});
+    core_.transitions.call_off({page, 1});
     return false;
   }
   transfer->unasked = true;
@@ -131,9 +131,7 @@ void Fetcher::keep_first(Transfer& transfer) {
   std::memcpy(kept_bytes(entry), place_of(transfer, 0), kPageSize);
   transfer.arrived.reset(0);
   transfer.done.set(0);
-  core_.budget.subtract(1);
-  PageWord far = PageWord{}.far(word.far_page()).with_often_written(word.often_written());
-  core_.unlock(page, far.with_fetched(true));
+  core_.transitions.keep(page);
 }
 
 bool Fetcher::map_kept(PageIndex page, bool write, std::uint8_t priority) {
@@ -179,15 +177,6 @@ bool Fetcher::take_buffers(std::uint32_t count, std::uint32_t* first) {
 
 std::byte* Fetcher::place_of(const Transfer& transfer, std::uint32_t offset) const {
   return buffers_ + bytes_of_pages(transfer.first_buffer + offset);
-}
-
-void Fetcher::unlock_rest(PageRun run) {
-  core_.budget.subtract(run.count);
-  for (std::uint32_t i = 0; i < run.count; ++i) {
-    PageIndex page = run.first + i;
-    PageWord word = core_.pages[page].load();
-    core_.unlock(page, PageWord{}.far(word.far_page()).with_often_written(word.often_written()));
-  }
 }
 
 void Fetcher::ask_for(Transfer& transfer) {
@@ -256,9 +245,9 @@ bool Fetcher::complete(const far::Completion& completion) {
     // What was only read ahead is not given up before somebody wants it.
     PageIndex page = transfer.run.first + offset;
     if (page == transfer.demanded && whom_ == For::faults && !transfer.unasked)
-      lose(page, completion.error);
+      core_.transitions.lose(page, completion.error);
     else
-      unlock_rest({page, 1});
+      core_.transitions.call_off({page, 1});
     transfer.done.set(offset);
   }
   if (transfer.left != 0) return false;
@@ -386,57 +375,15 @@ void Fetcher::map_run(PageIndex first, std::uint32_t count_of_pages, const void*
     most = count_of_pages;
     std::uint32_t mapped = done > 0 ? static_cast<std::uint32_t>(done >> kPageShift) : 0;
     if (mapped == 0) {
-      mapped_behind_our_back(first + at, done == -EEXIST);
+      core_.transitions.arrive_changed(first + at, done == -EEXIST);
+      core_.kernel.wake(core_.address_of(first + at), kPageSize);
       ++at;
       continue;
     }
-    core_.policy.arrived(first + at, mapped, why, priority);
-    for (std::uint32_t i = 0; i < mapped; ++i) publish(first + at + i, protect);
+    core_.transitions.arrive({first + at, mapped}, protect, why, priority, recheck_);
     at += mapped;
   }
   count(Counter::pages_in, count_of_pages);
-}
-
-// The program changed the mapping by a raw system call. What is there counts; else there is nothing to keep.
-void Fetcher::mapped_behind_our_back(PageIndex page, bool something_there) {
-  PageWord word = core_.pages[page].load();
-  core_.release_far(word.far_page());
-  if (something_there)
-    core_.policy.arrived(page, 1, HL_ARRIVAL_FAULT);
-  else
-    core_.budget.subtract(1);
-  core_.unlock(page, something_there ? word.resident_dirty() : PageWord::untouched());
-  core_.kernel.wake(core_.address_of(page), kPageSize);
-}
-
-void Fetcher::publish(PageIndex page, bool protect) {
-  PageWord word = core_.pages[page].load();
-  if (protect) {
-    core_.unlock(page, word.resident_clean(word.far_page()));
-    return;
-  }
-  core_.release_far(word.far_page());
-  // Not asked to write, only expected to: one time in four, find out whether that still holds.
-  bool keep_expecting = ++recheck_ % 4 != 0;
-  core_.unlock(page, word.resident_dirty().with_often_written(word.often_written() && keep_expecting));
-}
-
-// I4: no invented data. The page raises SIGBUS from now on.
-void Fetcher::lose(PageIndex page, int error) {
-  count(Counter::device_errors);
-  count(Counter::pages_lost);
-  core_.budget.subtract(1);
-  std::uint32_t device = device_of(page);
-  if (core_.devices.lost(device) != 0)
-    core_.report_loss(device);
-  else
-    log::error("%s", Error::make(error, "page %p cannot be had from %s; touching it raises SIGBUS",
-                                 core_.memory_of(page), core_.devices.info(device).url.c_str())
-                         .what());
-  core_.kernel.poison(core_.address_of(page), kPageSize);
-  core_.release_far(core_.pages[page].load().far_page());  // nobody will ask for it again
-  core_.unlock(page, PageWord::lost());
-  core_.kernel.wake(core_.address_of(page), kPageSize);
 }
 
 }  // namespace hinterland

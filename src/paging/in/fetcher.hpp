@@ -103,13 +103,12 @@ class Fetcher {
   bool is_direct(PageIndex page) const { return core_.devices.direct(device_of(page)); }
   const std::byte* direct_page(PageIndex page) const;
   PageRun part_on_device_of(PageRun run, PageIndex page);
-  PageRun unlock_all_but(PageRun run, PageRun part);
+  PageRun call_off_all_but(PageRun run, PageRun part);
   void start_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority);
   std::int64_t copy(PageIndex page, const std::byte* bytes, std::size_t length, bool protect);
   bool take_buffers(std::uint32_t count, std::uint32_t* first);
   std::byte* place_of(const Transfer& transfer, std::uint32_t offset) const;
   Transfer* free_transfer();
-  void unlock_rest(PageRun run);
   Transfer* prepare(PageRun run, PageIndex demanded, bool write);
   void keep_first(Transfer& transfer);
   bool map_kept(PageIndex page, bool write, std::uint8_t priority);
@@ -131,10 +130,7 @@ class Fetcher {
   void map_part(const Transfer& transfer, std::uint32_t offset, std::uint32_t count, bool protect, hl_arrival why);
   void map_run(PageIndex first, std::uint32_t count, const void* bytes, bool protect, hl_arrival why,
                std::uint8_t priority);
-  void publish(PageIndex page, bool protect);
-  void mapped_behind_our_back(PageIndex page, bool something_there);
   bool wants_protection(PageIndex page, PageIndex demanded, bool write);
-  void lose(PageIndex page, int error);
 
   Core& core_;
   const For whom_;
@@ -155,7 +151,7 @@ class Fetcher {
   bool holds_ = false;
   std::uint32_t held_count_ = 0;
   std::array<far::Request, 2 * kRunMax> held_;  // requests that are to be sent
-  std::uint32_t recheck_ = 0;
+  WriteRecheck recheck_;
 };
 
 }  // namespace hinterland

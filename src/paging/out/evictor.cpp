@@ -3,26 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 
 #include "base/clock.hpp"
-#include "base/log.hpp"
 
 namespace hinterland {
-namespace {
-
-bool all_zero(const void* page) {
-  const auto* words = static_cast<const std::uint64_t*>(page);
-  for (std::size_t i = 0; i < kPageSize / sizeof *words; i += 8) {
-    std::uint64_t any = 0;
-    for (std::size_t j = 0; j < 8; ++j) any |= words[i + j];
-    if (any != 0) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Evictor>> Evictor::create(Core& core) {
   auto evictor = std::unique_ptr<Evictor>(new Evictor(core));
@@ -37,7 +22,7 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
   settle();
   // Signed: a page that could not be written and was copied back takes a local page more, until its frame expires.
   std::ptrdiff_t freed = 0;
-  for (int round = 0; round < 16 && freed < static_cast<std::ptrdiff_t>(wanted);) {
+  for (int round = 0; round < kRoundsMax && freed < static_cast<std::ptrdiff_t>(wanted);) {
     std::size_t missing = wanted - static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
     std::size_t chosen = 0;
     std::ptrdiff_t freed_now = take_round(std::min<std::size_t>(missing, kBatchMax), &chosen);
@@ -93,11 +78,7 @@ void Evictor::settle_locked() {
   if (std::uint32_t surplus = surplus_frames(); surplus != 0) expire_frames(surplus);
 }
 
-std::uint32_t Evictor::surplus_frames() {
-  std::uint32_t used = core_.frames.used();
-  std::uint32_t target = core_.budget.park_target();
-  return used > target ? used - target : 0;
-}
+std::uint32_t Evictor::surplus_frames() { return core_.budget.frames_to_expire(core_.frames.used()); }
 
 // Chooses and takes pages: unmaps those that need no frame, and moves the others to frames, to be settled. Returns
 // how many pages of local memory are free now.
@@ -146,16 +127,15 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     return false;
   }
   if (word.state() != PageState::resident) {  // freed since it was listed
-    core_.unlock(page, word);
+    core_.transitions.none(page, word);
     return false;
   }
   if (core_.marks.note_offered(page)) {  // out of the policy's lists until nobody holds it
-    core_.unlock(page, word);
+    core_.transitions.none(page, word);
     return false;
   }
   if (must_stay(page, word) || core_.pinned.contains(page)) {
-    core_.unlock(page, word);
-    core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
+    core_.transitions.stay(page, word);
     return false;
   }
   *victim = {.page = page, .word = word};
@@ -186,10 +166,10 @@ std::uint32_t Evictor::blocked_devices() const {
 bool Evictor::wants_frame(const Victim& victim) {
   if (victim.word.discardable()) return false;
   if (victim.word.dirty()) return true;
-  if (!core_.second_chance.enabled || !core_.take_by_move) return false;
+  if (!core_.take_by_move) return false;
   std::uint32_t device = victim.word.far_page().device();
   bool saves = device == 0 ? core_.second_chance.saves_a_fetch : !core_.devices.synchronous(device);
-  return core_.second_chance.pays(saves) || (saves && ++park_sample_ % 16 == 0);
+  return core_.second_chance.keeps_clean(saves, &park_sample_);
 }
 
 std::size_t Evictor::drop_without_frame(Victims victims) {
@@ -209,21 +189,8 @@ std::size_t Evictor::drop_without_frame(Victims victims) {
   }
   if (!core_.parts.batching || core_.kernel.discard(std::span(ranges.data(), count_of_ranges)) != 0)
     victims = discarded_one_by_one(victims);
-  std::size_t clean = 0;
-  for (const Victim& victim : victims) {
-    if (!victim.word.dirty()) {
-      ++clean;
-      core_.forecast.note_left_clean(victim.page);
-    }
-    // I3: a clean page equals its far copy; one that the heap freed has nothing worth keeping
-    bool keep = victim.word.has_far() && !victim.word.discardable();
-    if (victim.word.has_far() && !keep) core_.release_far(victim.word.far_page());
-    core_.unlock(victim.page,
-                 keep ? victim.word.far(victim.word.far_page()).with_often_written(false) : PageWord::untouched());
-  }
-  core_.budget.subtract(static_cast<std::int64_t>(victims.size()));
+  count(Counter::pages_evicted_clean, core_.transitions.drop(victims));
   count(Counter::pages_evicted, victims.size());
-  count(Counter::pages_evicted_clean, clean);
   return victims.size();
 }
 
@@ -308,11 +275,8 @@ void Evictor::after_refused_move(Victim& victim, std::uint32_t frame, std::int64
     error = -ENOENT;
   if (error == -ENOENT) {  // the program dropped it behind our back: it reads as zeros
     core_.frames.untake(one, 1);
-    if (victim.word.has_far()) core_.release_far(victim.word.far_page());
-    core_.budget.subtract(1);
     ++freed_aside_;
-    core_.unlock(victim.page, PageWord::untouched());
-    return;
+    return core_.transitions.found_gone(victim.page, victim.word, false);
   }
   if (error == -EINVAL && take_by_copy(victim, frame)) {
     victim.frame = frame;
@@ -350,74 +314,15 @@ bool Evictor::take_by_copy(Victim& victim, std::uint32_t frame) {
 }
 
 // A victim that cannot be taken (pinned by the kernel, no frame): it stays, and comes up again later.
-bool Evictor::refuse(Victim& victim) {
+void Evictor::refuse(const Victim& victim) {
   count(Counter::reclaim_refused_pages);
-  core_.policy.arrived(victim.page, 1, HL_ARRIVAL_RETURNED);
-  core_.unlock(victim.page, victim.word);
-  return false;
-}
-
-void Evictor::settle() {
-  Victims taken(taken_.data(), taken_count_);
-  taken_count_ = 0;
-  has_taken_.store(false, std::memory_order_relaxed);  // the mutex is held
-  if (taken.empty()) return;
-  std::size_t zeros = 0;
-  for (Victim& victim : taken) {
-    if (!victim.word.dirty()) {
-      victim.far = victim.word.far_page();
-      core_.forecast.note_left_clean(victim.page);
-      continue;
-    }
-    victim.write = !all_zero(core_.frames.memory_of(victim.frame));
-    if (victim.write) {
-      core_.pages[victim.page].set_locked(victim.word.leaving(victim.frame));
-      continue;
-    }
-    ++zeros;
-    // release: pairs with the look in end_second_chance()
-    core_.frames[victim.frame].state.store(FrameState::dropped, std::memory_order_release);
-    core_.unlock(victim.page, PageWord::untouched());
-  }
-  count(Counter::pages_evicted_zero, zeros);
-  count(Counter::pages_evicted, taken.size());
-  write_back(taken);
-  for (Victim& victim : taken) {
-    if (victim.word.dirty() && !victim.write) continue;  // zero: done
-    if (victim.error != 0)
-      restore(victim);
-    else
-      park(victim);
-  }
-}
-
-void Evictor::park(Victim& victim) {
-  Frame& frame = core_.frames[victim.frame];
-  frame.page.store(victim.page, std::memory_order_relaxed);
-  frame.far = victim.far;
-  frame.state.store(FrameState::parked, std::memory_order_release);  // pairs with the look in end_second_chance()
-  if (victim.write) {
-    count(Counter::pages_out);
-    count(Counter::device_bytes_out, kPageSize);
-  } else {
-    count(Counter::pages_evicted_clean);
-  }
-  core_.second_chance.note_parked();
-  PageWord next = victim.word.parked(victim.frame);
-  core_.unlock(victim.page, victim.write ? next : next.with_often_written(false));
-}
-
-void Evictor::restore(Victim& victim) {
-  report_device_error(device_of(victim), victim.error);
-  if (victim.allocated) core_.release_far(victim.far);
-  freed_aside_ -= core_.give_back(victim.page, victim.frame);
-  core_.policy.arrived(victim.page, 1, HL_ARRIVAL_RETURNED);
-  core_.unlock(victim.page, victim.word.resident_dirty());
+  core_.transitions.stay(victim.page, victim.word);
 }
 
 std::uint32_t Evictor::expire_frames(std::uint32_t max) {
-  std::uint32_t expired = core_.frames.expire(
-      core_.kernel, max, [this](std::uint32_t index, Frame& frame) { return core_.end_second_chance(index, frame); });
+  std::uint32_t expired = core_.frames.expire(core_.kernel, max, [this](std::uint32_t index, Frame& frame) {
+    return core_.transitions.expire(index, frame);
+  });
   core_.budget.subtract(expired);
   return expired;
 }
@@ -428,20 +333,15 @@ void Evictor::empty_frames_of_the_lost() {
   if (core_.devices.count() == 1 || !core_.devices.some_lost()) return;
   for (std::uint32_t index = 0; index < core_.frames.capacity(); ++index) {
     Frame& frame = core_.frames[index];
-    if (frame.state.load(std::memory_order_acquire) != FrameState::parked) continue;  // pairs with park()
+    if (frame.state.load(std::memory_order_acquire) != FrameState::parked)
+      continue;  // pairs with Transitions::park()
     PageIndex page = frame.page.load(std::memory_order_relaxed);
     PageWord word;
-    if (!core_.pages[page].try_lock(&word)) continue;
-    bool parked = word.state() == PageState::parked && word.frame() == index;
-    if (!parked || core_.devices.lost(frame.far.device()) == 0) {
-      core_.unlock(page, word);
-      continue;
-    }
-    far::FarPage far = frame.far;
-    core_.give_back(page, index);
-    core_.release_far(far);
-    core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
-    core_.unlock(page, word.resident_dirty());
+    if (!core_.transitions.try_lock(page, PageState::parked, &word)) continue;
+    if (word.frame() == index && core_.devices.lost(frame.far.device()) != 0)
+      core_.transitions.return_from_frame(page, word);
+    else
+      core_.transitions.none(page, word);
   }
 }
 

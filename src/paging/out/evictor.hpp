@@ -20,6 +20,7 @@ namespace hinterland {
 class Evictor {
  public:
   static constexpr std::uint32_t kBatchMax = 256;  // one flush for this many; more brings no more (the floor)
+  static constexpr int kRoundsMax = 16;            // of one call to reclaim(): the work of a call is bounded
 
   static Result<std::unique_ptr<Evictor>> create(Core& core);
 
@@ -65,7 +66,7 @@ class Evictor {
   std::size_t take_into_frames(Victims victims);  // how many of the first were taken (or let go)
   std::int64_t take_run(Victims run, FrameRun frames);
   bool take_by_copy(Victim& victim, std::uint32_t frame);
-  bool refuse(Victim& victim);
+  void refuse(const Victim& victim);
   void after_refused_move(Victim& victim, std::uint32_t frame, std::int64_t error);
   void settle();  // writes back what was taken, then parks it
   void write_back(Victims taken);
@@ -78,8 +79,8 @@ class Evictor {
   }
   std::uint32_t device_of(const Victim& victim) const { return device_of(victim.page); }
   void gather(Victims taken, std::size_t outstanding);
-  void park(Victim& victim);
-  void restore(Victim& victim);  // could not be written: give it back to the program
+  void park(const Victim& victim);
+  void restore(const Victim& victim);  // could not be written: give it back to the program
   std::uint32_t expire_frames(std::uint32_t max);
   void empty_frames_of_the_lost();
   std::uint32_t surplus_frames();

@@ -1,4 +1,5 @@
-// The evictor's way to the devices: space for what was taken, one submission, and what the devices say to it.
+// The evictor's way to the devices: space for what was taken, one submission, what the devices say to it, and what
+// becomes of the pages then.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -13,7 +14,64 @@ namespace {
 // A full device is tried again this much later: the program frees memory, a server may have got room.
 constexpr std::uint64_t kFullPauseNs = 50'000'000;
 
+bool all_zero(const void* page) {
+  const auto* words = static_cast<const std::uint64_t*>(page);
+  for (std::size_t i = 0; i < kPageSize / sizeof *words; i += 8) {
+    std::uint64_t any = 0;
+    for (std::size_t j = 0; j < 8; ++j) any |= words[i + j];
+    if (any != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+void Evictor::settle() {
+  Victims taken(taken_.data(), taken_count_);
+  taken_count_ = 0;
+  has_taken_.store(false, std::memory_order_relaxed);  // the mutex is held
+  if (taken.empty()) return;
+  std::size_t zeros = 0;
+  for (Victim& victim : taken) {
+    if (!victim.word.dirty()) {
+      victim.far = victim.word.far_page();
+      continue;
+    }
+    victim.write = !all_zero(core_.frames.memory_of(victim.frame));
+    if (victim.write) {
+      core_.transitions.begin_write_back(victim.page, victim.word, victim.frame);
+      continue;
+    }
+    ++zeros;
+    core_.transitions.drop_zero(victim.page, victim.frame);
+  }
+  count(Counter::pages_evicted_zero, zeros);
+  count(Counter::pages_evicted, taken.size());
+  write_back(taken);
+  for (Victim& victim : taken) {
+    if (victim.word.dirty() && !victim.write) continue;  // zero: done
+    if (victim.error != 0)
+      restore(victim);
+    else
+      park(victim);
+  }
+}
+
+void Evictor::park(const Victim& victim) {
+  if (victim.write) {
+    count(Counter::pages_out);
+    count(Counter::device_bytes_out, kPageSize);
+  } else {
+    count(Counter::pages_evicted_clean);
+  }
+  core_.transitions.park(victim.page, victim.word, victim.frame, victim.far, victim.write);
+}
+
+void Evictor::restore(const Victim& victim) {
+  report_device_error(device_of(victim), victim.error);
+  if (victim.allocated) core_.devices.release({&victim.far, 1});
+  freed_aside_ -= core_.transitions.restore(victim.page, victim.word, victim.frame);
+}
 
 void Evictor::write_back(Victims taken) {
   std::uint32_t devices = 0;  // a bit each

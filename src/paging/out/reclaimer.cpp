@@ -28,8 +28,7 @@ bool Reclaimer::reclaim_until_stop() {
   for (; !core_.budget.should_stop(); least_free = std::min(least_free, core_.budget.free())) {
     if (core_.flush_share.left_to_users(&taken_where_used_)) return false;
     if (core_.budget.falls_behind()) call_helper();
-    // Small batches while the program faults as fast as we reclaim would cost a flush for every few pages.
-    if (reclaim(evictor_, core_.budget.pages_until_stop())) {
+    if (reclaim(evictor_, core_.budget.batch_until_stop(Evictor::kBatchMax))) {
       pause_ns = 1'000'000;
       continue;
     }
@@ -41,9 +40,8 @@ bool Reclaimer::reclaim_until_stop() {
   return true;
 }
 
-bool Reclaimer::reclaim(Evictor& evictor, std::int64_t wanted) {
-  std::size_t freed =
-      evictor.reclaim(static_cast<std::size_t>(std::clamp<std::int64_t>(wanted, 64, Evictor::kBatchMax)));
+bool Reclaimer::reclaim(Evictor& evictor, std::size_t wanted) {
+  std::size_t freed = evictor.reclaim(wanted);
   count(Counter::reclaim_background_pages, freed);
   return freed != 0;
 }

@@ -39,7 +39,7 @@ class Reclaimer {
   bool may_have_help() const { return core_.parts.second_reclaimer && core_.parts.feedback; }
   bool reclaim_until_stop();
   void help();
-  bool reclaim(Evictor& evictor, std::int64_t wanted);
+  bool reclaim(Evictor& evictor, std::size_t wanted);
   void call_helper();
 
   Core& core_;

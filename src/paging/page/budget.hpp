@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/mutex.hpp"
@@ -62,9 +63,21 @@ class Budget {
   }
   // Pages, at most: reclaim keeps them free, so the program does not have them.
   std::int64_t kept_in_hand() const { return stop_.load(std::memory_order_relaxed); }
-  // Frames kept as a second chance.
-  std::uint32_t park_target() const {
-    return parks_ ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / park_share_, 32, 16384)) : 0;
+  // How many of so many frames go back to the kernel: the others are kept as a second chance.
+  std::uint32_t frames_to_expire(std::uint32_t used) const {
+    std::uint32_t kept =
+        parks_ ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / park_share_, 32, 16384)) : 0;
+    return used > kept ? used - kept : 0;
+  }
+  // The longest run that is brought in at once, of at most so many pages: it must not push out what it brings.
+  std::uint32_t run_max(std::uint32_t most) const {
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit() / 16, 1, most));
+  }
+  // What the reclaimer asks of an evictor at a time, which takes at most so many: small batches, while the program
+  // faults as fast as pages leave, would cost a flush for every few pages.
+  std::size_t batch_until_stop(std::size_t most) const {
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(pages_until_stop(), 64, static_cast<std::int64_t>(most)));
   }
 
   // The reclaimer sleeps here. `leaves_it`: although too little is free, because others take pages; they wake it

@@ -43,7 +43,7 @@ TEST(BudgetTest, WatermarksFollowTheLimitWithinBounds) {
     budget.add(1);
     EXPECT_FALSE(budget.should_stop()) << c.limit;
     EXPECT_EQ(budget.pages_until_stop(), 1) << c.limit;
-    EXPECT_EQ(budget.park_target(), c.park) << c.limit;
+    EXPECT_EQ(100'000 - budget.frames_to_expire(100'000), c.park) << c.limit;
   }
 }
 
@@ -107,11 +107,11 @@ TEST(BudgetTest, MoreIsKeptInHandWhereItWasUsedUp) {
 TEST(BudgetTest, FewFramesAreKeptWhereThatSavesNoFetch) {
   Budget budget;
   budget.set_limit(bytes_of_pages(6400));
-  EXPECT_EQ(budget.park_target(), 400u);
+  EXPECT_EQ(100'000 - budget.frames_to_expire(100'000), 400u);
   budget.park_few();
-  EXPECT_EQ(budget.park_target(), 100u);
+  EXPECT_EQ(100'000 - budget.frames_to_expire(100'000), 100u);
   budget.park_nothing();
-  EXPECT_EQ(budget.park_target(), 0u);
+  EXPECT_EQ(100'000 - budget.frames_to_expire(100'000), 0u);
 }
 
 TEST(BudgetTest, TheReclaimerSleepsUntilItIsWoken) {

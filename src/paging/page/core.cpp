@@ -50,48 +50,4 @@ void Core::report_loss(std::uint32_t device) {
                        .what());
 }
 
-bool Core::give_back(PageIndex page, std::uint32_t frame) {
-  Frame& held = frames[frame];
-  if (take_by_move &&
-      kernel.move(address_of(page), frames.address_of(frame), kPageSize) == static_cast<std::int64_t>(kPageSize)) {
-    held.state.store(FrameState::empty, std::memory_order_release);  // pairs with the look in end_second_chance()
-    return false;
-  }
-  // No MOVE, or the frame is shared since a fork: a copy does as well.
-  for (;;) {
-    std::int64_t done = kernel.copy(address_of(page), frames.memory_of(frame), kPageSize, false);
-    if (done == static_cast<std::int64_t>(kPageSize) || done == -EEXIST || done == -ENOENT) {
-      budget.add(1);
-      held.state.store(FrameState::dropped, std::memory_order_release);
-      return true;
-    }
-    timespec nap{0, 1'000'000};  // the kernel is out of memory: reclaim elsewhere may help
-    nanosleep(&nap, nullptr);
-  }
-}
-
-FrameRing::Decision Core::end_second_chance(std::uint32_t index, Frame& frame) {
-  using Decision = FrameRing::Decision;
-  switch (frame.state.load(std::memory_order_acquire)) {  // pairs with the release stores of the movers
-    case FrameState::empty:
-    case FrameState::leaving:
-      return Decision::pass;
-    case FrameState::dropped:
-      return Decision::discard;
-    case FrameState::parked:
-      break;
-  }
-  PageWord word;
-  PageIndex page = frame.page.load(std::memory_order_relaxed);
-  if (!pages[page].try_lock(&word)) return Decision::pass;  // on its way back at this moment
-  bool is_its_frame = word.state() == PageState::parked && word.frame() == index;
-  if (!is_its_frame || devices.lost(frame.far.device()) != 0) {  // of a lost device it is the only copy left
-    unlock(page, word);
-    return Decision::pass;
-  }
-  frame.state.store(FrameState::dropped, std::memory_order_relaxed);  // the ring's mutex is held
-  unlock(page, word.far(frame.far));
-  return Decision::discard;
-}
-
 }  // namespace hinterland

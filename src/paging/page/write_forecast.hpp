@@ -83,4 +83,14 @@ class WriteForecast {
   bool learns_ = true;
 };
 
+// A page that was written each time it was here is brought in writable, and then nothing shows whether it still is:
+// one time in four it is not expected to be the next time. Belongs to one thread.
+class WriteRecheck {
+ public:
+  bool goes_on_expecting() { return ++pages_ % 4 != 0; }
+
+ private:
+  std::uint32_t pages_ = 0;
+};
+
 }  // namespace hinterland

@@ -18,6 +18,7 @@
 #include "paging/page/core.hpp"
 #include "paging/place/handler_placement.hpp"
 #include "paging/place/spin_budget.hpp"
+#include "paging/serve/bringer.hpp"
 
 namespace hinterland {
 
@@ -71,6 +72,7 @@ class FaultHandler {
 
   FaultHandler(Core& core, const HandlerPlace& place, Settler& settler, Evictor& direct, FaultHandler* first)
       : core_(core),
+        bringer_(core),
         place_(place),
         placement_(place),
         settler_(settler),
@@ -98,15 +100,13 @@ class FaultHandler {
   void serve_untouched(PageIndex page, const FaultMessage& message);
   void serve_parked(PageIndex page, PageWord word, bool writable);
   void serve_far(PageIndex page, PageWord word, bool write, bool expects_write);
-  bool expects_write(PageIndex page, PageWord word);
-  bool lock_in_state(PageIndex page, PageState state);
   std::uint32_t run_max(PageIndex page);
   StreamWindow stream_of(PageIndex page);
   void read_ahead(const StreamWindow& window);
   bool read_window_ahead(PageRun wanted);
   std::uint32_t read_in_steps(PageIndex page, const StreamWindow& window);
+  bool ask_unasked(PageIndex page, std::uint32_t* asked);
   void read_chosen(std::span<const PageIndex> pages);
-  PageRun lock_around(PageIndex page, PageRun wanted, PageState state);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
   bool reclaims_here() const;
@@ -116,6 +116,7 @@ class FaultHandler {
   std::optional<std::size_t> take_here();
 
   Core& core_;
+  Bringer bringer_;
   const HandlerPlace place_;
   HandlerPlacement placement_;
   Settler& settler_;

@@ -271,16 +271,18 @@ std::uint32_t Hints::bring_one_run(Lane& lane, const Wanted& wanted, PageIndex p
     case PageState::far:
       return fetch(lane, wanted, page, word, direct);
     case PageState::parked:
-      take_back(page, word, wanted);
+      count(Counter::hint_refaults);
+      core_.transitions.take_back(page, word, expects_write(page, word, wanted), wanted.priority);
       return 1;
     case PageState::resident:
       if (wanted.is_written(page) && !word.dirty()) {
-        clear_protection(page, word);
+        core_.transitions.make_writable(page, word);
+        count(Counter::hint_protection_cleared);
         return 1;
       }
       [[fallthrough]];
     default:
-      core_.unlock(page, word);  // it changed meanwhile
+      core_.transitions.none(page, word);  // it changed meanwhile
       return 1;
   }
 }
@@ -288,15 +290,17 @@ std::uint32_t Hints::bring_one_run(Lane& lane, const Wanted& wanted, PageIndex p
 // The page is locked and far.
 std::uint32_t Hints::fetch(Lane& lane, const Wanted& wanted, PageIndex page, PageWord word, Evictor& direct) {
   if (!open(lane)) {
-    core_.unlock(page, word);
+    core_.transitions.none(page, word);
     return 1;
   }
-  core_.pages[page].set_locked(word.arriving().with_writable(expects_write(page, word, wanted)));
+  core_.transitions.begin_arrival(page, word, expects_write(page, word, wanted));
   PageRun run{page, 1};
-  auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(core_.budget.limit() / 16, 1, Fetcher::kRunMax));
-  while (run.end() < wanted.all.end() && run.count < most && lock_far(run.end(), wanted)) ++run.count;
-  show_what_becomes_of_one(run, wanted);
-  make_room(run.count, direct);
+  for (std::uint32_t most = bringer_.run_max(); run.end() < wanted.all.end() && run.count < most; ++run.count)
+    if (!bringer_.begin(run.end(), PageState::far, wanted.is_written(run.end()))) break;
+  // As for a fault's run: one page in the middle that is mapped otherwise would cut it in pieces.
+  PageIndex last = run.first + (run.count - 1);
+  if (!wanted.is_written(last)) bringer_.sample(run, last);
+  bringer_.make_room(run.count, direct);
   core_.budget.add(run.count);
   count(Counter::hint_pages_in, run.count);
   std::uint32_t ahead = 0;
@@ -307,70 +311,8 @@ std::uint32_t Hints::fetch(Lane& lane, const Wanted& wanted, PageIndex page, Pag
   return run.count;
 }
 
-bool Hints::lock_far(PageIndex page, const Wanted& wanted) {
-  PageWord word = core_.pages[page].load();
-  if (word.busy() || word.state() != PageState::far || !core_.pages[page].try_lock(&word)) return false;
-  if (word.state() == PageState::far) {
-    bool writable = wanted.is_written(page) || word.often_written() || core_.forecast.expects_write_unsampled(page);
-    core_.pages[page].set_locked(word.arriving().with_writable(writable));
-    return true;
-  }
-  core_.unlock(page, word);
-  return false;
-}
-
-// As for a fault's run: one page in the middle that is mapped otherwise would cut it in pieces.
-void Hints::show_what_becomes_of_one(PageRun run, const Wanted& wanted) {
-  PageIndex last = run.first + (run.count - 1);
-  if (wanted.is_written(last) || !core_.forecast.samples(run)) return;
-  core_.pages[last].set_locked(core_.pages[last].load().with_writable(false));
-}
-
 bool Hints::expects_write(PageIndex page, PageWord word, const Wanted& wanted) {
-  return wanted.is_written(page) || word.often_written() || core_.forecast.expects_write(page);
-}
-
-// I3: the page is dirty from now on, because it can be written without anybody being told.
-void Hints::clear_protection(PageIndex page, PageWord word) {
-  if (word.has_far()) core_.release_far(word.far_page());
-  core_.kernel.write_protect(core_.address_of(page), kPageSize, false);
-  core_.unlock(page, word.resident_dirty().with_often_written(core_.forecast.learns()));
-  core_.forecast.note_written(page);
-  count(Counter::hint_protection_cleared);
-}
-
-// As the fault handler's serve_parked(): clean from a copy, or dirty out of the frame.
-void Hints::take_back(PageIndex page, PageWord word, const Wanted& wanted) {
-  Frame& frame = core_.frames[word.frame()];
-  far::FarPage far = frame.far;
-  count(Counter::hint_refaults);
-  core_.second_chance.note_hit();
-  bool keep_clean = !expects_write(page, word, wanted) && core_.kernel.features().write_protect;
-  if (keep_clean) {
-    std::int64_t done =
-        core_.kernel.copy(core_.address_of(page), core_.frames.memory_of(word.frame()), kPageSize, true);
-    keep_clean = done == static_cast<std::int64_t>(kPageSize);
-  }
-  core_.policy.arrived(page, 1, HL_ARRIVAL_REFAULT, wanted.priority);
-  if (keep_clean) {
-    core_.budget.add(1);
-    frame.state.store(FrameState::dropped, std::memory_order_release);  // pairs with the look in end_second_chance()
-    core_.unlock(page, word.resident_clean(far));
-  } else {
-    core_.give_back(page, word.frame());
-    core_.release_far(far);
-    core_.unlock(page, word.resident_dirty());
-  }
-}
-
-void Hints::make_room(std::uint32_t pages, Evictor& direct) {
-  if (core_.budget.has_room(pages)) return;
-  count(Counter::reclaim_direct_faults);
-  while (!core_.budget.has_room(pages)) {
-    std::size_t freed = direct.reclaim(std::max<std::size_t>(pages, 32));
-    if (freed == 0) return;  // all pinned, or the device refuses: go beyond the budget rather than hang
-    count(Counter::reclaim_direct_pages, freed);
-  }
+  return wanted.is_written(page) || bringer_.expects_write(page, word);
 }
 
 void Hints::pause() {

@@ -22,13 +22,14 @@
 #include "paging/in/fetcher.hpp"
 #include "paging/out/evictor.hpp"
 #include "paging/page/core.hpp"
+#include "paging/serve/bringer.hpp"
 #include "paging/serve/hint.hpp"
 
 namespace hinterland {
 
 class Hints final : public UnawaitedFetches {
  public:
-  explicit Hints(Core& core) : core_(core) { core.unawaited = this; }
+  explicit Hints(Core& core) : core_(core), bringer_(core) { core.unawaited = this; }
 
   // --- any thread of the program, once paging has begun; `direct` makes room where the background fell behind
   // Blocks until what the hint asks for is there, or cannot be had (then the fault will say so). Read-ahead may still
@@ -93,15 +94,11 @@ class Hints final : public UnawaitedFetches {
   bool open(Lane& lane);
   std::uint32_t bring_one_run(Lane& lane, const Wanted& wanted, PageIndex page, Evictor& direct);
   std::uint32_t fetch(Lane& lane, const Wanted& wanted, PageIndex page, PageWord word, Evictor& direct);
-  bool lock_far(PageIndex page, const Wanted& wanted);
-  void show_what_becomes_of_one(PageRun run, const Wanted& wanted);
   bool expects_write(PageIndex page, PageWord word, const Wanted& wanted);
-  void clear_protection(PageIndex page, PageWord word);
-  void take_back(PageIndex page, PageWord word, const Wanted& wanted);
-  void make_room(std::uint32_t pages, Evictor& direct);
   void keep_room(Evictor& direct);
 
   Core& core_;
+  Bringer bringer_;
   std::array<Lane, kLanes> lanes_;
   // One bit a lane: taken, or with pages on their way. Set before the first of them is locked, so that who finds a
   // page busy finds the bit. Devices that are synchronous do without.

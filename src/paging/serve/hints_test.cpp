@@ -164,7 +164,7 @@ TEST_P(HintsTest, ABusyPageIsLeftToWhoeverMovesIt) {
   EXPECT_EQ(state_of(machine_, 2), PageState::resident);
   EXPECT_EQ(state_of(machine_, 4), PageState::resident);
   EXPECT_EQ(state_of(machine_, 3), PageState::far);
-  machine_.core().unlock({3}, word);
+  machine_.core().transitions.none({3}, word);
   EXPECT_EQ(machine_.check_invariants(0), "");
 }
 

@@ -53,6 +53,7 @@ const hl_policy_ops kLowestFirst = {
     .size = [](void* state) -> uint64_t { return static_cast<std::uint64_t>(std::popcount(of(state).pages)); },
     .accessed = nullptr,
     .missed = nullptr,
+    .flags = 0,
 };
 
 }  // namespace

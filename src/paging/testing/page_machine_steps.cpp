@@ -251,7 +251,7 @@ void PageMachine::step_collision() {
   if (waits) serve(outcome.message);
   if (waits && !kernel_.look(address_of(page)).waiting) fail("a page was moved that another mover holds", page);
   evict(1 + below(32));
-  core().unlock({page}, word);
+  core().transitions.none({page}, word);
   if (kernel_.look(address_of(page)).waiting) fail("who waited for a busy page was not woken", page);
 }
 

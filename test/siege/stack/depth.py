@@ -20,7 +20,7 @@ LIMIT = 512
 # On a thread's own stack of more than 16 KiB the heap works where it is called (src/preload/stack_room.hpp).
 HEAP = {"malloc", "malloc/100K", "malloc/9M", "calloc", "memalign", "realloc", "free", "free/5M", "malloc_usable_size",
         "fdopen"}
-# So do hints (src/hint/entry.cpp).
+# So do hints (src/runtime/entry.cpp).
 HEAP |= {"hl_read", "hl_write", "hl_seq_read", "hl_prefetch", "hl_cold", "hl_pin", "hl_unpin", "hl_discard"}
 # By signal, what a call of libc's uses is noted on the caller's stack, forty places of sixteen bytes (src/signal/held.hpp).
 NOTED = {"pthread_create", "thrd_create", "execve", "execl"}
