@@ -51,6 +51,12 @@ constexpr Command kCommands[] = {
      "hinterland stat\nhinterland stat --watch 2s 4711\nhinterland stat 4711 --json\n"
      "hinterland stat --format openmetrics > /var/lib/node_exporter/hinterland.prom",
      stat_main},
+    {"top", kForTop, "", "show all programs and memory servers of this machine, the busiest first",
+     "Each program on far memory, those with most faults since the last look first, and each `hinterland serve`: "
+     "what "
+     "they may have, what is resident and what is far, with sums. On a terminal it is shown anew each second, or as "
+     "often as --watch says; elsewhere once. You see your own programs, and root those of all users.",
+     "hinterland top\nhinterland top --watch 5s\nhinterland top --json", top_main},
     {"tune", kForTune, "PID", "change the local memory of a running program",
      "Asks the program for another budget and waits until it has taken it over, at most 2 seconds. A smaller budget "
      "is reached in the background.",
