@@ -203,6 +203,12 @@ constexpr Option kTable[] = {
     {"format", 0, choice, "HOW", "text", "", 0, 0, "text|json|openmetrics", kForStat, nowhere, false,
      "How to print the figures: for people, as --json does, or as OpenMetrics, for Prometheus.",
      "--format openmetrics"},
+    {"local-total", 0, size_or_percent, "SIZE", "", "each process has --local", 64 * kMiB, kSizeMax, "", kForRun,
+     variable_and_file, false,
+     "Local memory that the program and all that it starts share; at least 64M. It moves to who gains most; each "
+     "keeps "
+     "a small part.",
+     "--local-total 2G"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -128,6 +128,7 @@ enum class OptionId : std::uint8_t {
   swap,
   markdown,
   format,
+  local_total,
   count
 };
 

@@ -25,6 +25,7 @@ class BadInput(CommandTest):
                 (["--sizes", "50", "--local", "8M", "--", "true"], ["contradict"]),
                 (["--repeat", "0", "--", "true"], ["--repeat"]),
                 (["--swap", "perhaps", "--", "true"], ["--swap"]),
+                (["--local-total", "1G", "--", "true"], ["for a single run"]),
                 (["--report", "r.json", "--", "true"], ["for a single run"])]:
             self.assert_refused(2, *words, arguments=["compare", *arguments])
 

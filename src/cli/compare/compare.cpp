@@ -53,7 +53,7 @@ Status check_environment(const CommandLine& line) {
 }
 
 Status check_options(const CommandLine& line) {
-  for (OptionId id : {OptionId::report, OptionId::core})
+  for (OptionId id : {OptionId::report, OptionId::core, OptionId::local_total})
     if (line.is_flag(id)) {
       Error error = Error::make(0, "compare: %s is for a single run", line[id].named.c_str());
       return std::unexpected(error.remedy("leave it out, or use hinterland run"));
