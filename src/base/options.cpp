@@ -209,6 +209,9 @@ constexpr Option kTable[] = {
      "keeps "
      "a small part.",
      "--local-total 2G"},
+    {"native", 0, duration, "TIME", "", "not known: what is waited is said, and no slow-down", kMs,
+     365 * 24 * 3600 * kS, "", kForAdvise, nowhere, false,
+     "How long the program takes natively, for --budget: what `hinterland compare` or time says.", "--native 12.3s"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -129,6 +129,7 @@ enum class OptionId : std::uint8_t {
   markdown,
   format,
   local_total,
+  native,
   count
 };
 
