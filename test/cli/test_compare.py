@@ -108,6 +108,11 @@ class Compare(CommandTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"only its exit status is compared", done.stderr)
 
+    def test_each_run_gets_the_same_signals(self):
+        done = self.compare("--local", "16M", program=["/bin/grep", "Sig[BI]", "/proc/self/status"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"something else each time", done.stderr)
+
     def test_a_program_that_dies_natively(self):
         done = self.compare("--local", "16M", program=["/bin/sh", "-c", "kill -9 $$"])
         self.assertEqual(done.returncode, 1)
