@@ -46,6 +46,15 @@ class Table {
     return nullptr;
   }
 
+  // For a caller that knows several keys beforehand: what find() will read first of this key is asked for, and not
+  // waited for; and, once that is there, what it reads next. Any number of threads.
+  void ask_for_bucket(std::uint32_t key) const { hl::prefetch(&buckets_[bucket_of(key)], sizeof(std::uint32_t)); }
+  void ask_for_entry(std::uint32_t key) const {
+    const std::uint32_t* bucket = &buckets_[bucket_of(key)];
+    hl::read(bucket);
+    if (*bucket != kEnd) hl::prefetch(&nodes_[*bucket], sizeof(Node));
+  }
+
  private:
   static constexpr std::uint32_t kEnd = UINT32_MAX;
 
