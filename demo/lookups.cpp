@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <hinterland/hint.hpp>
 
 #include "common/hash_order.hpp"
 #include "common/random.hpp"
@@ -20,6 +21,18 @@ constexpr std::size_t kTogether = 64;
 // A count: it compresses as such data does.
 std::uint32_t value_of(std::uint64_t key) { return static_cast<std::uint32_t>(apps::mixed(key) % 1000); }
 
+using Keys = std::array<std::uint32_t, kTogether>;
+
+// What a group of lookups reads first is on its way at once, and then what it reads next.
+[[maybe_unused]] void ask_for(const hashmap::Table& table, const Keys& keys) {
+  for (std::uint32_t key : keys) hl::prefetch(table.bucket_for(key), sizeof key);
+  for (std::uint32_t key : keys) {
+    const std::uint32_t* bucket = table.bucket_for(key);
+    hl::read(bucket);
+    if (const void* entry = table.entry_at(bucket)) hl::prefetch(entry, hashmap::Table::kEntrySize);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -35,13 +48,12 @@ int main(int argc, char** argv) {
   const apps::Zipf ranks(entries, kSkew);
   const apps::Permutation key_of(entries, 1);
   apps::Random random(1);
-  std::array<std::uint32_t, kTogether> keys;
+  Keys keys;
   std::uint64_t sum = 0, wrong = 0;
   for (std::uint64_t first = 0; first < lookups; first += kTogether) {
     for (std::uint32_t& key : keys) key = static_cast<std::uint32_t>(key_of(ranks.draw(random)));
 #ifndef HL_NO_HINTS
-    for (std::uint32_t key : keys) table.ask_for_bucket(key);
-    for (std::uint32_t key : keys) table.ask_for_entry(key);
+    ask_for(table, keys);
 #endif
     for (std::uint64_t i = 0; i < kTogether; ++i) {
       const std::uint32_t* value = table.find(keys[i]);

@@ -46,14 +46,11 @@ class Table {
     return nullptr;
   }
 
-  // For a caller that knows several keys beforehand: what find() will read first of this key is asked for, and not
-  // waited for; and, once that is there, what it reads next. Any number of threads.
-  void ask_for_bucket(std::uint32_t key) const { hl::prefetch(&buckets_[bucket_of(key)], sizeof(std::uint32_t)); }
-  void ask_for_entry(std::uint32_t key) const {
-    const std::uint32_t* bucket = &buckets_[bucket_of(key)];
-    hl::read(bucket);
-    if (*bucket != kEnd) hl::prefetch(&nodes_[*bucket], sizeof(Node));
-  }
+  // For a caller that knows several keys beforehand, and can hint: what find() reads first of a key, and what it
+  // reads next, nullptr for nothing, which is read from the first.
+  const std::uint32_t* bucket_for(std::uint32_t key) const { return &buckets_[bucket_of(key)]; }
+  const void* entry_at(const std::uint32_t* bucket) const { return *bucket == kEnd ? nullptr : &nodes_[*bucket]; }
+  static constexpr std::size_t kEntrySize = sizeof(Node);
 
  private:
   static constexpr std::uint32_t kEnd = UINT32_MAX;
