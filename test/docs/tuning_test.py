@@ -36,7 +36,7 @@ class Tuning(unittest.TestCase):
 
     def test_each_policy(self):
         text = subprocess.run([HINTERLAND, "help", "run"], capture_output=True, text=True, check=True).stdout
-        policies = re.search(r"--policy NAME.*?Valid: ([^.]*)\.", text, re.DOTALL)[1].split(", ")
+        policies = re.split(r",\s+", re.search(r"--policy NAME.*?Valid: ([^.]*)\.", text, re.DOTALL)[1])
         self.assertIn("fifo", policies)
         for policy in policies:
             self.assertIn(policy.strip(), CODE)
