@@ -10,6 +10,7 @@ EDEN_FLAGS ?=
 FUZZ_FLAGS ?=
 FUZZ_SECONDS ?= 60
 SOAK_FLAGS ?=
+DEMO_FLAGS ?=
 FLAKY_FLAGS ?=
 
 packages = @scripts/install-packages
@@ -44,10 +45,10 @@ soak:  ## the long tests, with progress (SOAK_FLAGS: --list, --only PATTERN, --m
 	$(call build,build,release,tests)
 	@test/soak/run.py $(SOAK_FLAGS)
 
-demo:  ## a database larger than its local memory, natively and on far memory
+demo:  ## three programs with a quarter of their memory: time and memory, beside native runs and Linux swap
 	$(packages) build demo
-	$(call build,build,release,hinterland hinterland-preload)
-	@demo/run
+	$(call build,build,release,hinterland hinterland-preload demo_lookups demo_lookups_plain)
+	@demo/run $(DEMO_FLAGS)
 
 bench: bench-build  ## all benchmarks, with tables and plots (BENCH_FLAGS: options of bench/run, which is then all)
 	@bench/run $(BENCH_FLAGS)$(if $(BENCH_FLAGS),,; status=$$?; bench/eden/run $(EDEN_FLAGS) && exit $$status)

@@ -36,6 +36,8 @@ class Adviser {
 
   AdviceReport run(const AdviceOptions& options) {
     report_.settings = options.settings;
+    progress_ = options.progress;
+    say("finding the lines of the faults");
     sites_ = find_fault_sites(trace_, symbols_, kFaultsMax);
     report_.with_stack = sites_.with_stack;
     report_.looked_at = sites_.of_fault.size();
@@ -53,9 +55,11 @@ class Adviser {
       report_.remarks.push_back("there is no policy " + trace_.process.policy +
                                 " here: nothing is predicted, and the forms come from what was observed alone");
     predictor_ = &predictor;
+    say("replaying the faults");
     if (report_.predicted) report_.now = predictor.with({});
     judge(options.top);
     if (report_.predicted) report_.advised = predictor.with(advised_);
+    if (report_.predicted) say("replaying the faults with all hints");
     if (report_.predicted) leave_out_next_pages();
     predictor_ = nullptr;
     for (const std::string& remark : locator_.remarks()) report_.remarks.push_back(remark);
@@ -116,6 +120,7 @@ class Adviser {
       bool small = share < kSmall && covered >= kCovered;
       if (report_.advice.size() == top || patterns_[site].all == 0) break;
       if (small && first < first_touches / 10) continue;
+      say("place " + std::to_string(report_.advice.size() + 1) + ": " + sites_.sites[site].name());
       report_.advice.push_back(judge_one(site));
       judged_.push_back(site);
       covered += share;
@@ -495,7 +500,12 @@ class Adviser {
   std::vector<AccessPattern> patterns_;
   std::vector<std::uint32_t> judged_;  // sites, in the order of the report
   std::map<std::uint32_t, ReplayHint> advised_;
+  void say(const std::string& what) const {
+    if (progress_) progress_(what);
+  }
+
   const Predictor* predictor_ = nullptr;
+  std::function<void(const std::string&)> progress_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // say, what was observed that speaks for it, and what replaying the trace with it predicts.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -71,6 +72,8 @@ struct AdviceReport {
 struct AdviceOptions {
   std::size_t top = 20;    // places
   ReplayOptions settings;  // that the program will run with; no policy: nothing is predicted
+  // Told what comes next, where that takes its time; may be empty.
+  std::function<void(const std::string&)> progress;
 };
 
 AdviceReport advise(const TraceFile& trace, Symbols& symbols, SourceTree& sources, const AdviceOptions& options);

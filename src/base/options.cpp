@@ -68,7 +68,7 @@ constexpr Option kTable[] = {
      "Each then costs a signal.",
      "--catch"},
     {"stat-dir", 0, path, "DIRECTORY", "", "XDG_RUNTIME_DIR/hinterland, or /dev/shm/hinterland-UID", 0, 0, "",
-     kForRun | kForStat | kForTune | kForCore, variable_and_file, true,
+     kForRun | kForStat | kForTune | kForCore | kForTop, variable_and_file, true,
      "Where running programs keep their figures, one file each.", "--stat-dir /run/far"},
     {"verbose", 'v', level, "", "0", "", 0, 2, "", kForRun | kForServe, variable_and_file, true,
      "Say what is going on; for run also a summary at the end. Twice: for debugging.", "-v"},
@@ -135,10 +135,10 @@ constexpr Option kTable[] = {
     {"threads", 0, integer, "COUNT", "0", "one a processor, at most 4", 0, 256, "", kForServe, variable_and_file,
      false, "Threads that serve clients.", "--threads 4"},
     {"json", 0, flag, "", "", "", 0, 1, "",
-     kForDoctor | kForStat | kForReport | kForReplay | kForAdvise | kForCompare, nowhere, false,
+     kForDoctor | kForStat | kForReport | kForReplay | kForAdvise | kForCompare | kForTop, nowhere, false,
      "Print JSON, with units in the names and a schema_version.", "--json"},
-    {"watch", 'w', duration, "TIME", "", "1s when given without a time", 100 * kMs, 24 * 3600 * kS, "", kForStat,
-     nowhere, false, "Print again every so often, with rates, until interrupted.", "--watch 2s"},
+    {"watch", 'w', duration, "TIME", "", "1s when given without a time", 100 * kMs, 24 * 3600 * kS, "",
+     kForStat | kForTop, nowhere, false, "Print again every so often, with rates, until interrupted.", "--watch 2s"},
     {"rate", 0, integer, "COUNT", "1000", "", 0, 100000, "", kForTrace, nowhere, false,
      "About so many stacks a second at most; 0 for one with every fault. Faults themselves are all recorded.",
      "--rate 0"},
@@ -203,6 +203,15 @@ constexpr Option kTable[] = {
     {"format", 0, choice, "HOW", "text", "", 0, 0, "text|json|openmetrics", kForStat, nowhere, false,
      "How to print the figures: for people, as --json does, or as OpenMetrics, for Prometheus.",
      "--format openmetrics"},
+    {"local-total", 0, size_or_percent, "SIZE", "", "each process has --local", 64 * kMiB, kSizeMax, "", kForRun,
+     variable_and_file, false,
+     "Local memory that the program and all that it starts share; at least 64M. It moves to who gains most; each "
+     "keeps "
+     "a small part.",
+     "--local-total 2G"},
+    {"native", 0, duration, "TIME", "", "not known: what is waited is said, and no slow-down", kMs,
+     365 * 24 * 3600 * kS, "", kForAdvise, nowhere, false,
+     "How long the program takes natively, for --budget: what `hinterland compare` or time says.", "--native 12.3s"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -40,6 +40,7 @@ enum : std::uint16_t {
   kForReplay = 256,
   kForAdvise = 512,
   kForCompare = 1024,
+  kForTop = 2048,
 };
 
 // Where an option may be given besides the command line.
@@ -127,6 +128,8 @@ enum class OptionId : std::uint8_t {
   swap,
   markdown,
   format,
+  local_total,
+  native,
   count
 };
 

@@ -1,6 +1,9 @@
 // hinterland advise: which hints would spare a traced program its faults, as text, JSON and a patch.
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/log.hpp"
 #include "cli/advise_text.hpp"
@@ -32,10 +35,39 @@ void say_what_is_missing(const TraceFile& file, const AdviceReport& report) {
   for (const std::string& remark : report.remarks) log::warning("%s", remark.c_str());
 }
 
+// Where hinterland/hint.h is: below what was installed, or in the tree that this command was built from. "" where it
+// is in neither.
+std::string header_folder() {
+  std::error_code problem;
+  std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path();
+  for (const char* place : {"../include", "../../include"}) {
+    std::filesystem::path include = (folder / place).lexically_normal();
+    if (std::filesystem::is_regular_file(include / "hinterland" / "hint.h", problem)) return include.string();
+  }
+  return "";
+}
+
+void say_how_to_compile() {
+  std::string folder = header_folder();
+  if (folder == "/usr/include")
+    std::fputs("hinterland: then compile as before\n", stderr);
+  else if (!folder.empty())
+    std::fprintf(stderr, "hinterland: then compile as before, with one option more: -I%s\n", folder.c_str());
+  else
+    std::fputs("hinterland: then compile as before, with -I and the folder that has hinterland/hint.h\n", stderr);
+}
+
+// Shown on a terminal alone, and gone when the next thing is said.
+void say_progress(const std::string& text) {
+  if (isatty(STDERR_FILENO) == 1) std::fprintf(stderr, "\r\033[K%s", text.c_str());
+}
+
 // Writes the patch, and says how to apply it.
 Status write_patch(const CommandLine& line, AdviceReport& report, trace::Symbols& symbols,
                    trace::SourceTree& sources) {
+  say_progress("trying the hints with a compiler");
   trace::PatchPlan plan = trace::plan_patch(report, symbols, sources, line.text(OptionId::source));
+  say_progress("");
   for (const std::string& dropped : plan.dropped) log::warning("%s", dropped.c_str());
   if (plan.diff.empty()) {
     Error error = Error::make(0, "there is no hint to write into a patch");
@@ -46,6 +78,7 @@ Status write_patch(const CommandLine& line, AdviceReport& report, trace::Symbols
   if (Status written = write_file(path, plan.diff, line.number(OptionId::force) != 0); !written) return written;
   std::fprintf(stderr, "hinterland: %zu hints%s; apply them with: patch -p1 -d %s < %s\n", plan.hints,
                plan.compiled ? ", which compile" : "", plan.root.c_str(), path == "-" ? "PATCH" : path.c_str());
+  say_how_to_compile();
   return {};
 }
 
@@ -72,14 +105,19 @@ Status check_options(const CommandLine& line) {
     Error error = Error::make(0, "--slow-down is about --budget, which is not given");
     return std::unexpected(error.remedy("leave it out, or add --budget"));
   }
+  if (!budget && line.is_given(OptionId::native)) {
+    Error error = Error::make(0, "--native is about --budget, which is not given");
+    return std::unexpected(error.remedy("leave it out, or add --budget"));
+  }
   return {};
 }
 
 void say_budget(const CommandLine& line, const TraceFile& file, const AdviceReport& report) {
   BudgetAdvice advice;
   advice.tolerated = *tolerated_of(line);
+  const double native_s = static_cast<double>(line.number(OptionId::native)) / 1e9;
   auto plan = [&](const std::map<std::uint32_t, trace::ReplayHint>& hints) {
-    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated);
+    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated, native_s);
   };
   advice.as_it_is = plan({});
   advice.with_hints = plan(report.forms);
@@ -98,7 +136,9 @@ int advise(const CommandLine& line) {
   Result<trace::ReplayOptions> settings = replay_settings(line, *file, ReadAhead::as_usual);
   if (!settings) return fail(kUsage, settings.error());
   options.settings = *settings;
+  options.progress = say_progress;
   AdviceReport report = trace::advise(*file, symbols, sources, options);
+  say_progress("");
   say_what_is_missing(*file, report);
   if (line.number(OptionId::budget) != 0) {
     say_budget(line, *file, report);

@@ -12,13 +12,20 @@ constexpr Command kCommands[] = {
      "memory: at most --local of it stays resident, the rest lives behind --far and comes back when it is touched. "
      "Programs that it starts inherit this, each with a budget of its own.\n\n"
      "Everything is checked before the program starts. Its standard output is left alone, and its exit status, or "
-     "its death by a signal, becomes that of the command. With --report or -v the command stays as the parent of "
+     "its death by a signal, becomes that of the command. With --report, -v or --local-total the command stays as "
+     "the parent of "
      "the program and passes signals on; otherwise it becomes the program.\n\n"
+     "With --local-total the program and all that it starts share one budget. The command stays as their parent, "
+     "looks "
+     "at them 50 times a second and gives memory to those who miss most; each begins with a sixteenth and keeps a "
+     "small "
+     "part. Should the command be killed, each keeps what it has.\n\n"
      "Programs that cannot be helped are refused unless --best-effort is given: statically linked ones, Go programs, "
      "and those that change user (set-user-id, file capabilities), because the loader ignores LD_PRELOAD for them. "
      "Libraries already in LD_PRELOAD are kept.",
      "hinterland run --local 1G -- sort -S 4G words.txt\n"
      "hinterland run --local 512M --far tcp://10.0.0.2:7700 --key-file far.key -v -- redis-server\n"
+     "hinterland run --local-total 2G -- make -j8\n"
      "hinterland run --local 25% --far 'file:/var/tmp/far?size=64G' --report run.json -- python3 job.py",
      run_main},
     {"compare", kForCompare | kForRun, "-- PROGRAM [ARGUMENT...]",
@@ -51,6 +58,12 @@ constexpr Command kCommands[] = {
      "hinterland stat\nhinterland stat --watch 2s 4711\nhinterland stat 4711 --json\n"
      "hinterland stat --format openmetrics > /var/lib/node_exporter/hinterland.prom",
      stat_main},
+    {"top", kForTop, "", "show all programs and memory servers of this machine, the busiest first",
+     "Each program on far memory, those with most faults since the last look first, and each `hinterland serve`: "
+     "what "
+     "they may have, what is resident and what is far, with sums. On a terminal it is shown anew each second, or as "
+     "often as --watch says; elsewhere once. You see your own programs, and root those of all users.",
+     "hinterland top\nhinterland top --watch 5s\nhinterland top --json", top_main},
     {"tune", kForTune, "PID", "change the local memory of a running program",
      "Asks the program for another budget and waits until it has taken it over, at most 2 seconds. A smaller budget "
      "is reached in the background.",

@@ -39,6 +39,10 @@ Status check_options(const CommandLine& line, bool traced) {
   using enum OptionId;
   if (Result<::hinterland::far::Url> url = ::hinterland::far::parse_url(line.text(far)); !url)
     return std::unexpected(url.error());
+  if (line.is_flag(local) && line.is_flag(local_total))
+    return contradiction(line[local], line[local_total], "give the budget of each process, or that of all together");
+  if (traced && line.is_flag(local_total) && line.is_given(sizes))
+    return contradiction(line[local_total], line[sizes], "leave one of them out");
   if (line.number(local) > line.number(window))
     return contradiction(line[local], line[window],
                          "the window holds local and far memory: make it larger than --local");
@@ -111,8 +115,10 @@ int run(CommandLine& line, bool traced) {
   if (!report) return fail(report.error().code() == 0 ? kUsage : kEnvironment, report.error());
   if (traced && line.is_given(OptionId::sizes)) return trace_sizes(line, *path, *library);
   fit_into_group(line);
+  settle_shares(line);
   export_settings(line, *library);
-  bool is_parent = report->is_wanted() || line.number(OptionId::verbose) != 0 || traced;
+  bool is_parent =
+      report->is_wanted() || line.number(OptionId::verbose) != 0 || line.is_given(OptionId::local_total) || traced;
   warn_without_figures(line, is_parent);
   if (is_parent) return run_as_parent(line, *path, std::move(*report), traced);
   Error error = become(*path, line.rest());

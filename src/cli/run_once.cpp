@@ -15,6 +15,7 @@
 #include "cli/absolute_path.hpp"
 #include "cli/preload_library.hpp"
 #include "cli/running.hpp"
+#include "cli/share/sharing.hpp"
 #include "cli/supervise.hpp"
 #include "cli/tracing.hpp"
 #include "far/url.hpp"
@@ -30,15 +31,21 @@ int status_of(const Error& error) {
 
 void fit_into_group(CommandLine& line) {
   AvailableMemory memory = available_memory();
-  std::uint64_t wanted = line.number(OptionId::local);
+  const OptionId which = line.is_given(OptionId::local_total) ? OptionId::local_total : OptionId::local;
+  std::uint64_t wanted = line.number(which);
   if (memory.cgroup_limit_bytes == 0 || wanted < memory.cgroup_limit_bytes) return;
   // The same share as without --local: the rest is for what the budget does not cover.
-  std::uint64_t granted = std::max(page_floor(memory.cgroup_room_bytes / 4 * 3), option(OptionId::local).minimum);
+  std::uint64_t granted = std::max(page_floor(memory.cgroup_room_bytes / 4 * 3), option(which).minimum);
   log::warning(
       "%s %s is more than this memory group may have (%s): using %s, so that the kernel does not kill the program",
-      line[OptionId::local].named.c_str(), rounded_size_text(wanted).c_str(),
+      line[which].named.c_str(), rounded_size_text(wanted).c_str(),
       rounded_size_text(memory.cgroup_limit_bytes).c_str(), rounded_size_text(granted).c_str());
-  line.settle_for(OptionId::local, granted);
+  line.settle_for(which, granted);
+}
+
+void settle_shares(CommandLine& line) {
+  if (line.is_given(OptionId::local_total))
+    line.settle_for(OptionId::local, first_share(line.number(OptionId::local_total)));
 }
 
 namespace {
@@ -94,7 +101,8 @@ bool has_faulted(const std::string& directory) {
 
 void write_figures(const CommandLine& line, const std::string& directory, const Outcome& outcome,
                    ReportFile& report) {
-  RunFacts facts{line.rest()[0], line.number(OptionId::local), line.text(OptionId::far), line.text(OptionId::policy)};
+  const OptionId budget = line.is_given(OptionId::local_total) ? OptionId::local_total : OptionId::local;
+  RunFacts facts{line.rest()[0], line.number(budget), line.text(OptionId::far), line.text(OptionId::policy)};
   std::vector<StatView> pages = pages_in(directory);
   if (report.is_wanted())
     if (Status written = report.write(report_json(facts, outcome, pages)); !written)
@@ -120,8 +128,13 @@ std::expected<Outcome, RunFailure> run_once(const CommandLine& line, const std::
     }
     tracing.emplace(std::move(*begun));
   }
-  Result<Outcome> outcome =
-      supervise(path, line.rest(), [&](pid_t child) { return tracing ? tracing->start(child) : Status(); });
+  std::optional<Sharing> sharing;
+  Result<Outcome> outcome = supervise(path, line.rest(), [&](pid_t child) {
+    // Not before the fork: the child would be one of several threads' process.
+    if (line.is_given(OptionId::local_total)) sharing.emplace(*figures, line.number(OptionId::local_total));
+    return tracing ? tracing->start(child) : Status();
+  });
+  sharing.reset();
   if (tracing) tracing->finish(Tracing::Of::started, has_faulted(*figures));
   if (outcome) write_figures(line, *figures, *outcome, report);
   remove_run_directory(*figures);

@@ -18,6 +18,9 @@ int status_of(const Error& error);
 // what the group has.
 void fit_into_group(CommandLine& line);
 
+// With --local-total each process begins with a first share of it.
+void settle_shares(CommandLine& line);
+
 // What --fault calls for, as LD_PRELOAD has it.
 Result<std::string> libraries_for(const CommandLine& line);
 

@@ -80,6 +80,8 @@ Result<Outcome> supervise(const std::string& path, const Arguments& arguments,
   // An inherited SIG_IGN for SIGCHLD would let the child vanish without its status.
   signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &signals, &before);
+  // They stay blocked here, also between programs. A second program gets the mask that we were given, not this one.
+  static const sigset_t given = before;
   int pipe[2], gate[2];
   if (pipe2(pipe, O_CLOEXEC) < 0 || pipe2(gate, O_CLOEXEC) < 0) return std::unexpected(Error::make(errno, "a pipe"));
   Outcome outcome;
@@ -91,7 +93,7 @@ Result<Outcome> supervise(const std::string& path, const Arguments& arguments,
   if (child == 0) {
     close(gate[1]);
     signal(SIGXFSZ, given_for_files);
-    start_in_child(path, arguments, before, pipe[1], gate[0]);
+    start_in_child(path, arguments, given, pipe[1], gate[0]);
   }
   close(pipe[1]);
   close(gate[0]);

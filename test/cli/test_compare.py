@@ -25,6 +25,7 @@ class BadInput(CommandTest):
                 (["--sizes", "50", "--local", "8M", "--", "true"], ["contradict"]),
                 (["--repeat", "0", "--", "true"], ["--repeat"]),
                 (["--swap", "perhaps", "--", "true"], ["--swap"]),
+                (["--local-total", "1G", "--", "true"], ["for a single run"]),
                 (["--report", "r.json", "--", "true"], ["for a single run"])]:
             self.assert_refused(2, *words, arguments=["compare", *arguments])
 
@@ -106,6 +107,11 @@ class Compare(CommandTest):
         done = self.compare("--local", "16M", program=["/bin/sh", "-c", "cat /proc/sys/kernel/random/uuid"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"only its exit status is compared", done.stderr)
+
+    def test_each_run_gets_the_same_signals(self):
+        done = self.compare("--local", "16M", program=["/bin/grep", "Sig[BI]", "/proc/self/status"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"something else each time", done.stderr)
 
     def test_a_program_that_dies_natively(self):
         done = self.compare("--local", "16M", program=["/bin/sh", "-c", "kill -9 $$"])

@@ -29,9 +29,9 @@ class AdviceTest(TraceTest):
             if shutil.which(compiler) is None:
                 self.skipTest(f"there is no {compiler}")
 
-    def compile(self, source, output, *flags):
+    def compile(self, source, output, *flags, include=f"-I{INCLUDE}"):
         compiler = COMPILERS[pathlib.Path(source).suffix]
-        done = subprocess.run([compiler, "-g", "-O2", "-pthread", f"-I{INCLUDE}", *flags, "-o", output, source],
+        done = subprocess.run([compiler, "-g", "-O2", "-pthread", include, *flags, "-o", output, source],
                               cwd=self.folder, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -68,7 +68,8 @@ class Patched(AdviceTest):
         subprocess.run(command.group(1), shell=True, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
         text = pathlib.Path(self.path("hints.patch")).read_text(encoding="utf-8")
         self.assertIn("hinterland/hint.h", text)
-        self.compile(f"src/{name}", "advised", *flags)
+        more = re.search(r"then compile as before, with one option more: (-I\S+)$", errors, re.MULTILINE)
+        self.compile(f"src/{name}", "advised", *flags, include=more.group(1))
         plain, before = self.run_far("./plain", local, *arguments)
         advised, after = self.run_far("./advised", local, *arguments)
         self.assertEqual(advised, plain)
@@ -210,22 +211,33 @@ class Budget(AdviceTest):
         self.assertLessEqual(loose["as_it_is"]["budget_bytes"], least)
         self.assertLessEqual(tight["with_hints"]["budget_bytes"], least)
         points = tight["as_it_is"]["points"]
-        for way in ("faults", "waiting_s", "slow_down"):
+        self.assertEqual({point["slow_down"] for point in points}, {None}, "nobody has measured it")
+        for way in ("faults", "waiting_s", "waiting_share"):
             values = [point[way] for point in points]
             self.assertEqual(values, sorted(values, reverse=True), way)
-        enough = min(point["budget_bytes"] for point in points if point["slow_down"] <= 1.15)
+        enough = min(point["budget_bytes"] for point in points if point["waiting_share"] <= 0.15)
         self.assertTrue(0 <= least - enough < 1 << 20, (least, points))
         _, counters = self.run_far("./plain", str(enough), "4096", "10")
         faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
         foretold = next(point["faults"] for point in points if point["budget_bytes"] == enough)
         self.assertLess(abs(foretold - faults), points[0]["faults"] / 20, (counters, points))
-        middle = next(point for point in points if point["slow_down"] > 1.15)
+        middle = next(point for point in points if point["waiting_share"] > 0.15)
         _, counters = self.run_far("./plain", str(middle["budget_bytes"]), "4096", "10")
         faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
         self.assertAlmostEqual(middle["faults"] / faults, 1, delta=0.12, msg=(counters, points))
 
+    def test_with_a_native_time_slow_downs_are_said(self):
+        self.build_and_trace("random_array.c", "4M", "4096", "10")
+        done = self.call("advise", "t.trace", "--budget", "--native", "500ms", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["all_local_s"], found["all_local_is_measured"]), (0.5, True))
+        for point in found["as_it_is"]["points"]:
+            waited = point["waiting_s"] / found["waiting_threads"]
+            self.assertAlmostEqual(point["slow_down"], 1 + waited / 0.5, delta=0.001)
+
     def test_options_that_contradict(self):
-        for words, says in ((("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
+        for words, says in ((("--native", "3s"), "--budget"), (("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
                             (("--budget", "--slow-down", "1"), "above 1"), (("--budget", "--slow-down", "x"), "above 1"),
                             (("--budget", "--patch", "p"), "contradict")):
             done = self.call("advise", "t.trace", *words)

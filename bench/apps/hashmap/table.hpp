@@ -46,6 +46,12 @@ class Table {
     return nullptr;
   }
 
+  // For a caller that knows several keys beforehand, and can hint: what find() reads first of a key, and what it
+  // reads next, nullptr for nothing, which is read from the first.
+  const std::uint32_t* bucket_for(std::uint32_t key) const { return &buckets_[bucket_of(key)]; }
+  const void* entry_at(const std::uint32_t* bucket) const { return *bucket == kEnd ? nullptr : &nodes_[*bucket]; }
+  static constexpr std::size_t kEntrySize = sizeof(Node);
+
  private:
   static constexpr std::uint32_t kEnd = UINT32_MAX;
 

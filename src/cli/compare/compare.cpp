@@ -53,7 +53,7 @@ Status check_environment(const CommandLine& line) {
 }
 
 Status check_options(const CommandLine& line) {
-  for (OptionId id : {OptionId::report, OptionId::core})
+  for (OptionId id : {OptionId::report, OptionId::core, OptionId::local_total})
     if (line.is_flag(id)) {
       Error error = Error::make(0, "compare: %s is for a single run", line[id].named.c_str());
       return std::unexpected(error.remedy("leave it out, or use hinterland run"));
@@ -141,8 +141,18 @@ class Comparer {
   }
 
  private:
+  static constexpr int kMoreTries = 2;
+  static bool was_killed_under_swap(const Series& one, const Measured& run) {
+    return one.way.kind == Way::Kind::swap && WIFSIGNALED(run.wait_status) && WTERMSIG(run.wait_status) == SIGKILL;
+  }
   Status once(Series& one) {
     Result<Measured> run = runner_.run(one.way, "output", false);
+    // Now and then the kernel kills under a memory limit while swap is mostly empty, because pages are on their way
+    // out.
+    for (int more = kMoreTries; run && was_killed_under_swap(one, *run) && more > 0; --more) {
+      std::fprintf(stderr, "hinterland: %s: the kernel killed the program; once more\n", one.way.name().c_str());
+      run = runner_.run(one.way, "output", false);
+    }
     if (!run) return std::unexpected(run.error());
     ++done_;
     std::fprintf(stderr, "hinterland: [%u/%llu] %s: %.2f s\n", done_,
@@ -156,7 +166,7 @@ class Comparer {
   // Under swap the kernel may kill it for want of memory. Elsewhere another end is an error.
   Status note_end(Series& one, const Measured& run) {
     one.failure = end_of(run.wait_status);
-    if (one.way.kind == Way::Kind::swap && WIFSIGNALED(run.wait_status) && WTERMSIG(run.wait_status) == SIGKILL) {
+    if (was_killed_under_swap(one, run)) {
       one.runs.clear();
       return {};
     }

@@ -179,13 +179,19 @@ Result<Measured> Runner::run(const Way& way, const std::string& output_name, boo
 
 std::uint64_t first_difference(const std::string& one, const std::string& other) {
   std::ifstream left(one, std::ios::binary), right(other, std::ios::binary);
+  std::vector<char> a(1 << 16), b(1 << 16);
   std::uint64_t line = 1;
   for (;;) {
-    char a = 0, b = 0;
-    bool has_a = static_cast<bool>(left.get(a)), has_b = static_cast<bool>(right.get(b));
-    if (!has_a && !has_b) return 0;
-    if (has_a != has_b || a != b) return line;
-    if (a == '\n') ++line;
+    auto read = [](std::ifstream& file, std::vector<char>& block) {
+      file.read(block.data(), static_cast<std::streamsize>(block.size()));
+      return static_cast<std::ptrdiff_t>(file.gcount());
+    };
+    const std::ptrdiff_t in_a = read(left, a), in_b = read(right, b);
+    const std::ptrdiff_t same =
+        std::mismatch(a.begin(), a.begin() + in_a, b.begin(), b.begin() + in_b).first - a.begin();
+    line += static_cast<std::uint64_t>(std::count(a.begin(), a.begin() + same, '\n'));
+    if (same < in_a || same < in_b) return line;
+    if (in_a == 0) return 0;
   }
 }
 
