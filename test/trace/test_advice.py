@@ -4,13 +4,14 @@ says, compiled and run. Nothing is edited by hand."""
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import struct
 import subprocess
 import unittest
 
-from support import TraceTest
+from support import HINTERLAND, TraceTest
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
 INCLUDE = os.environ["HINTERLAND_TEST_INCLUDE"]
@@ -280,6 +281,23 @@ class GoingWrong(AdviceTest):
         self.assertIn("not complete", done.stderr)
         self.assertEqual(self.call("advise").returncode, 2)
         self.assertEqual(self.call("advise", "t.trace", "more").returncode, 2)
+
+    def test_progress_is_for_terminals(self):
+        self.build_and_trace("random_array.c", "4M", "1500", "1")
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([HINTERLAND, "advise", "t.trace"], cwd=self.folder, env=self.environment, stderr=theirs,
+                              stdout=subprocess.DEVNULL) as process:
+            os.close(theirs)
+            said = b""
+            try:
+                while block := os.read(ours, 4096):
+                    said += block
+            except OSError:  # as Linux has it when the other end is closed
+                pass
+            os.close(ours)
+            self.assertEqual(process.wait(), 0, said)
+        self.assertIn(b"place 1: random_array.c:", said)
+        self.assertNotIn("place 1:", self.call("advise", "t.trace").stderr)
 
     def test_output_exists(self):
         self.build_and_trace("random_array.c", "4M", "1500", "1")
