@@ -171,7 +171,7 @@ class Figure2(unittest.TestCase):
             self.assertEqual(figure2.earlier(options), {})
 
     def test_what_it_refuses(self):
-        for script in ("figure2", "replayed", "foretold"):
+        for script in ("figure2", "replayed"):
             with tempfile.TemporaryDirectory() as folder:
                 done = subprocess.run([os.path.join(BENCH, "trace", script), "--out", folder, "--build", "/nowhere"],
                                       capture_output=True, text=True, check=False, timeout=60)
@@ -188,21 +188,6 @@ class Replayed(unittest.TestCase):
         text = replayed.table(rows)
         self.assertIn("| x | 1.05 (1000 ± 10%) | - | 0.80 (1000 ± 0%) | - |", text)
         self.assertIn("With a read-ahead of 0: 1 of 2 within 10%, median error 12.5%, largest 20.0%; 1 between", text)
-
-
-class Foretold(unittest.TestCase):
-    def test_which_budgets_are_run(self):
-        foretold = module_of("foretold")
-        self.assertEqual(foretold.chosen_of({4: 3.0, 8: 2.1, 16: 1.4, 32: 1.15, 64: 1.0}), [32, 8])
-        self.assertEqual(foretold.chosen_of({4: 1.1}), [4])
-        self.assertEqual(foretold.chosen_of({}), [])
-
-    def test_table(self):
-        run = {"local_bytes": 8 << 20, "foretold": 1.5, "real": 2.0, "real_runs": [1.9, 2.0, 2.2]}
-        good = {"local_bytes": 16 << 20, "foretold": 1.1, "real": 1.0, "real_runs": [1.0]}
-        text = module_of("foretold").table({"x": {"native_s": 0.5, "runs": [run, good]}})
-        self.assertIn("| x | 0.50 s | 8 MiB | 1.50 | 2.00 (1.90 to 2.20) | 0.75 |", text)
-        self.assertIn("1 of 2 within 20%.", text)
 
 
 class Page(unittest.TestCase):

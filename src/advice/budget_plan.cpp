@@ -37,7 +37,7 @@ Waiting waiting_of(const TraceFile& trace, const FaultSites& sites) {
 class Planner {
  public:
   Planner(const TraceFile& trace, const FaultSites& sites, const Costs& costs, const ReplayOptions& settings,
-          const std::map<std::uint32_t, ReplayHint>& hints, double native_s)
+          const std::map<std::uint32_t, ReplayHint>& hints)
       : trace_(trace), sites_(sites), costs_(costs), settings_(settings), hints_(hints) {
     Waiting waiting = waiting_of(trace, sites);
     plan_.waiting_threads = waiting.threads;
@@ -49,23 +49,10 @@ class Planner {
     double all_ns = static_cast<double>(waiting.last_ns);
     double looked_at = static_cast<double>(waiting.last_ns) /
                        static_cast<double>(std::max<std::uint64_t>(trace.summary.ended_ns, 1));
-    double tracing_ns =
-        looked_at *
-        static_cast<double>(trace.summary.sample_cost_ns * (trace.summary.samples + trace.summary.samples_dropped)) /
-        plan_.waiting_threads;
-    if (native_s > 0) {
-      bool whole = sites.of_fault.size() >= trace.summary.faults;
-      plan_.is_measured = true;
-      plan_.local_s = whole ? native_s : native_s * looked_at;
-      double took_ns = (whole ? static_cast<double>(trace.summary.ended_ns) : all_ns) - tracing_ns;
-      // What the recorded run took longer than that was waiting, too, though the model may know of less: other
-      // budgets are foretold from there.
-      double longer_ns = std::max(took_ns - plan_.local_s * 1e9, 0.0);
-      if (waited_ns > 0) plan_.waiting_factor = longer_ns / waited_ns;
-      return;
-    }
+    double tracing_ns = looked_at * static_cast<double>(trace.summary.sample_cost_ns *
+                                                        (trace.summary.samples + trace.summary.samples_dropped));
     // At least a tenth: what is left is computing, and latencies of a busy machine must not eat it all up.
-    plan_.local_s = std::max(all_ns - waited_ns - tracing_ns, all_ns / 10) / 1e9;
+    plan_.local_s = std::max(all_ns - waited_ns - tracing_ns / plan_.waiting_threads, all_ns / 10) / 1e9;
   }
 
   BudgetPlan run(double tolerated) {
@@ -98,7 +85,7 @@ class Planner {
     point.faults = prediction.result.fetches + prediction.result.refaults + prediction.result.protection;
     point.hinted = prediction.result.hinted();
     point.pages_in = prediction.result.pages_in;
-    point.waiting_s = prediction.waiting_ns / 1e9 * plan_.waiting_factor;
+    point.waiting_s = prediction.waiting_ns / 1e9;
     point.waiting_share = point.waiting_s / plan_.waiting_threads / plan_.local_s;
     plan_.points.push_back(point);
     return point;
@@ -122,8 +109,8 @@ class Planner {
 
 BudgetPlan plan_budget(const TraceFile& trace, const FaultSites& sites, const Costs& costs,
                        const ReplayOptions& settings, const std::map<std::uint32_t, ReplayHint>& hints,
-                       double tolerated, double native_s) {
-  return Planner(trace, sites, costs, settings, hints, native_s).run(tolerated);
+                       double tolerated) {
+  return Planner(trace, sites, costs, settings, hints).run(tolerated);
 }
 
 }  // namespace hinterland::trace

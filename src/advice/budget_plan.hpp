@@ -15,24 +15,20 @@ struct BudgetPoint {
   std::uint64_t hinted = 0;  // fetches by hints
   std::uint64_t pages_in = 0;
   double waiting_s = 0;      // of all threads together
-  double waiting_share = 0;  // of the time with all memory local, which is an estimate unless it was given
+  double waiting_share = 0;  // of each thread that waits, against what the program computes
 };
 
 struct BudgetPlan {
   std::vector<BudgetPoint> points;  // by local memory; the least that is slow no more than tolerated is among them
   std::uint64_t least_bytes = 0;    // that one; 0 when even much memory is not enough
   bool less_may_do = false;         // it is what the trace was recorded with, which says nothing of less
-  double local_s = 0;               // how long the program takes with all memory local; see is_measured
-  bool is_measured = false;         // local_s was given; else what the trace says, often too much
-  // Given a native time: how much longer the recorded run took because of far memory than the model says.
-  double waiting_factor = 1;
-  double waiting_threads = 1;  // that share the waiting, on average
+  double local_s = 0;               // what the traced run computed; natively it may be less, and is not known
+  double waiting_threads = 1;       // that share the waiting, on average
 };
 
-// `tolerated`: 1.1 for a tenth slower. `settings` but for their local memory. `native_s`: measured, or 0: then the
-// traced time is taken, less its waiting and what tracing took.
+// `tolerated`: 1.1 where waiting may be a tenth of computing. `settings` but for their local memory.
 BudgetPlan plan_budget(const TraceFile& trace, const FaultSites& sites, const Costs& costs,
                        const ReplayOptions& settings, const std::map<std::uint32_t, ReplayHint>& hints,
-                       double tolerated, double native_s = 0);
+                       double tolerated);
 
 }  // namespace hinterland::trace

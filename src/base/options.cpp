@@ -169,7 +169,7 @@ constexpr Option kTable[] = {
     {"budget", 0, flag, "", "", "", 0, 1, "", kForAdvise, nowhere, false,
      "Say instead which --local is enough, without the hints and with them.", "--budget"},
     {"slow-down", 0, text, "FACTOR", "1.1", "", 0, 0, "", kForAdvise, nowhere, false,
-     "For --budget: how many times the time of all memory local is tolerated; above 1, at most 100.",
+     "Of --budget: the waiting that is tolerated; 1.1 where it may be a tenth of what the program computes.",
      "--slow-down 1.25"},
     {"sizes", 0, text, "PERCENT,...", "", "none; for compare 50,25", 0, 0, "", kForTrace | kForCompare, nowhere,
      false,
@@ -209,9 +209,6 @@ constexpr Option kTable[] = {
      "keeps "
      "a small part.",
      "--local-total 2G"},
-    {"native", 0, duration, "TIME", "", "not known: what is waited is said, and no slow-down", kMs,
-     365 * 24 * 3600 * kS, "", kForAdvise, nowhere, false,
-     "How long the program takes natively, for --budget: what `hinterland compare` or time says.", "--native 12.3s"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -129,7 +129,6 @@ enum class OptionId : std::uint8_t {
   markdown,
   format,
   local_total,
-  native,
   count
 };
 

@@ -88,7 +88,7 @@ Result<double> tolerated_of(const CommandLine& line) {
   auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), factor);
   if (problem == std::errc() && end == text.data() + text.size() && factor > 1 && factor <= 100) return factor;
   Error error = Error::make(0, "--slow-down: '%s' is no factor above 1, at most 100", text.c_str());
-  return std::unexpected(error.remedy("give 1.1 for a tenth slower than with all memory local"));
+  return std::unexpected(error.remedy("give 1.1 where waiting may be a tenth of computing"));
 }
 
 Status check_options(const CommandLine& line) {
@@ -105,19 +105,14 @@ Status check_options(const CommandLine& line) {
     Error error = Error::make(0, "--slow-down is about --budget, which is not given");
     return std::unexpected(error.remedy("leave it out, or add --budget"));
   }
-  if (!budget && line.is_given(OptionId::native)) {
-    Error error = Error::make(0, "--native is about --budget, which is not given");
-    return std::unexpected(error.remedy("leave it out, or add --budget"));
-  }
   return {};
 }
 
 void say_budget(const CommandLine& line, const TraceFile& file, const AdviceReport& report) {
   BudgetAdvice advice;
   advice.tolerated = *tolerated_of(line);
-  const double native_s = static_cast<double>(line.number(OptionId::native)) / 1e9;
   auto plan = [&](const std::map<std::uint32_t, trace::ReplayHint>& hints) {
-    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated, native_s);
+    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated);
   };
   advice.as_it_is = plan({});
   advice.with_hints = plan(report.forms);

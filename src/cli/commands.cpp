@@ -125,7 +125,9 @@ constexpr Command kCommands[] = {
      "little or what is not used, read ahead what nobody needs, or send away what comes back. All of it shows in a "
      "trace "
      "recorded with --hints note, which follows none.\n\n"
-     "With --budget the least --local with which the program is hardly slower than with all its memory local.\n\n"
+     "With --budget the least --local with which the program waits for far memory little against what it computes. "
+     "How "
+     "much slower than natively it is then a trace does not tell: `hinterland compare` measures that.\n\n"
      "Record for it without read-ahead, which hides accesses: hinterland trace --read-ahead 0 --takeover start.",
      "hinterland trace --read-ahead 0 --takeover start --local 64M -o server.trace -- ./server\n"
      "hinterland advise server.trace --top 5\n"

@@ -94,7 +94,6 @@ class Schema(CommandTest):
         self.hold("replay", self.printed("replay", "a.trace", "--sweep", "--json"))
         self.hold("advise", self.printed("advise", "a.trace", "--json"))
         self.hold("advise-budget", self.printed("advise", "a.trace", "--budget", "--json"))
-        self.hold("advise-budget", self.printed("advise", "a.trace", "--budget", "--native", "100ms", "--json"))
 
     def test_another_key_is_found(self):
         found = json.loads(self.printed("doctor", "--json"))

@@ -4,13 +4,14 @@ says, compiled and run. Nothing is edited by hand."""
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import struct
 import subprocess
 import unittest
 
-from support import TraceTest
+from support import HINTERLAND, TraceTest
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
 INCLUDE = os.environ["HINTERLAND_TEST_INCLUDE"]
@@ -211,7 +212,6 @@ class Budget(AdviceTest):
         self.assertLessEqual(loose["as_it_is"]["budget_bytes"], least)
         self.assertLessEqual(tight["with_hints"]["budget_bytes"], least)
         points = tight["as_it_is"]["points"]
-        self.assertEqual({point["slow_down"] for point in points}, {None}, "nobody has measured it")
         for way in ("faults", "waiting_s", "waiting_share"):
             values = [point[way] for point in points]
             self.assertEqual(values, sorted(values, reverse=True), way)
@@ -226,18 +226,8 @@ class Budget(AdviceTest):
         faults = sum(counters[name] for name in ("faults_read", "faults_write", "faults_refault"))
         self.assertAlmostEqual(middle["faults"] / faults, 1, delta=0.12, msg=(counters, points))
 
-    def test_with_a_native_time_slow_downs_are_said(self):
-        self.build_and_trace("random_array.c", "4M", "4096", "10")
-        done = self.call("advise", "t.trace", "--budget", "--native", "500ms", "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found = json.loads(done.stdout)
-        self.assertEqual((found["all_local_s"], found["all_local_is_measured"]), (0.5, True))
-        for point in found["as_it_is"]["points"]:
-            waited = point["waiting_s"] / found["waiting_threads"]
-            self.assertAlmostEqual(point["slow_down"], 1 + waited / 0.5, delta=0.001)
-
     def test_options_that_contradict(self):
-        for words, says in ((("--native", "3s"), "--budget"), (("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
+        for words, says in ((("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
                             (("--budget", "--slow-down", "1"), "above 1"), (("--budget", "--slow-down", "x"), "above 1"),
                             (("--budget", "--patch", "p"), "contradict")):
             done = self.call("advise", "t.trace", *words)
@@ -291,6 +281,23 @@ class GoingWrong(AdviceTest):
         self.assertIn("not complete", done.stderr)
         self.assertEqual(self.call("advise").returncode, 2)
         self.assertEqual(self.call("advise", "t.trace", "more").returncode, 2)
+
+    def test_progress_is_for_terminals(self):
+        self.build_and_trace("random_array.c", "4M", "1500", "1")
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([HINTERLAND, "advise", "t.trace"], cwd=self.folder, env=self.environment, stderr=theirs,
+                              stdout=subprocess.DEVNULL) as process:
+            os.close(theirs)
+            said = b""
+            try:
+                while block := os.read(ours, 4096):
+                    said += block
+            except OSError:  # as Linux has it when the other end is closed
+                pass
+            os.close(ours)
+            self.assertEqual(process.wait(), 0, said)
+        self.assertIn(b"place 1: random_array.c:", said)
+        self.assertNotIn("place 1:", self.call("advise", "t.trace").stderr)
 
     def test_output_exists(self):
         self.build_and_trace("random_array.c", "4M", "1500", "1")
