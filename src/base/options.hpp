@@ -127,6 +127,8 @@ enum class OptionId : std::uint8_t {
   swap,
   markdown,
   format,
+  sites,
+  record_sites,
   count
 };
 

@@ -5,9 +5,13 @@
 #include "base/mutex.hpp"
 #include "hint/entry.hpp"
 #include "hint/regions.hpp"
+#include "hint/sites.hpp"
 #include "hint/start.hpp"
 
 namespace hinterland::hint {
+
+bool sites_wanted() { return true; }  // regions may come
+
 namespace {
 
 Mutex g_start_mutex;

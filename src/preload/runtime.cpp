@@ -4,6 +4,7 @@
 
 #include "hint/entry.hpp"
 #include "hint/regions.hpp"
+#include "hint/sites.hpp"
 #include "hint/start.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
@@ -52,5 +53,6 @@ Status start_runtime(const char* program) {
 
 // Started before the program, or not wanted.
 Result<Pager*> hint::pager_for_regions() { return Pager::current(); }
+bool hint::sites_wanted() { return Pager::current() != nullptr; }
 
 }  // namespace hinterland
