@@ -41,6 +41,7 @@ int trace_main(const Arguments& arguments);
 int advise_main(const Arguments& arguments);
 int replay_main(const Arguments& arguments);
 int report_main(const Arguments& arguments);
+int cc_main(const Arguments& arguments);
 int compare_main(const Arguments& arguments);
 int version_main(const Arguments& arguments);
 
