@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Libraries with hints: loaded, closed and loaded again; with hidden calls; and a profile. loading.py PLUGIN PRELOADED"""
 import os
+import re
 import sys
 import tempfile
 
@@ -35,6 +36,17 @@ def check_text_is_not_writable(runner, folder):
     output, messages = runner.far([folder + "/maps"], "6M")
     expect(sites_in(messages, folder + "/maps")[0] > 0, "it has hints")
     expect(b"/maps\n" in output and b"wxp" not in output.replace(b"rwxs", b""), f"no writable text:\n{output.decode()}")
+
+
+def check_registers(runner, folder):
+    """The slow path and the counting checks keep all registers, thousands of times, with pages that have to come."""
+    call(["clang-19", "-O2", f"-fpass-plugin={sys.argv[1]}", PROGRAMS / "registers.c", "-o", folder + "/registers"])
+    expected = call([folder + "/registers"]).stdout
+    for extra in [{}, {"HINTERLAND_RECORD_SITES": folder + "/registers.counted"}]:
+        output, _ = runner.far([folder + "/registers"], "4M", **extra)
+        expect(output == expected and output.startswith(b"0 registers changed"), f"{output} {extra}")
+    counted = open(folder + "/registers.counted").read()
+    expect(re.search(r"^\d+ 8192 [1-9]\d{3}$", counted, re.MULTILINE), f"8192 passes, most of them misses:\n{counted}")
 
 
 def check_profile(runner, folder):
@@ -88,6 +100,7 @@ def main():
         runner = Runner(preload, folder)
         check_loading(runner, folder)
         check_text_is_not_writable(runner, folder)
+        check_registers(runner, folder)
         check_profile(runner, folder)
 
 
