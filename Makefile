@@ -24,14 +24,20 @@ define build
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all test flaky soak demo bench bench-quick bench-hints bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
+.PHONY: all compiler test flaky soak demo bench bench-quick bench-hints bench-apps bench-build install format format-check reference layering tidy asan tsan fuzz debug coverage clean help
 
 all:  ## build what is shipped; the command is build/bin/hinterland
 	$(packages) build
 	$(call build,build,release,all)
 
+compiler:  ## the plug-in for clang 19 that inserts hints (docs/compiler.md)
+	$(packages) build compiler
+	@cmake --preset release >/dev/null  # what has just been installed is found
+	@cmake --build build --parallel $(JOBS) --target hinterland-pass hinterland hinterland-preload
+
 test:  ## unit tests, the layering check and whole programs under far memory
 	$(packages) build test
+	@cmake --preset release >/dev/null  # what has just been installed is found
 	$(call build,build,release,tests)
 	@ctest --preset release $(CTEST_FLAGS)
 

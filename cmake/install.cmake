@@ -4,7 +4,7 @@ set(CMAKE_INSTALL_LIBDIR lib)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-foreach(target hinterland hinterland-preload hinterland-signal hinterland-linked)
+foreach(target hinterland hinterland-preload hinterland-signal hinterland-linked hinterland-pass)
   if(TARGET ${target})
     install(TARGETS ${target}
       RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}

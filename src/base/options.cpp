@@ -209,6 +209,15 @@ constexpr Option kTable[] = {
      "keeps "
      "a small part.",
      "--local-total 2G"},
+    {"sites", 0, path, "FILE", "", "PROGRAM.sites beside the program, where there is one", 0, 0, "", kForRun,
+     variable_and_file, true,
+     "Which of the hints that the compiler put into a program are on: those that a profile found worth it. Without a "
+     "profile all are.",
+     "--sites app.sites"},
+    {"record-sites", 0, path, "FILE", "", "none", 0, 0, "", kForRun, variable_and_file, true,
+     "Count how often the hints that the compiler put into a program are passed and find a page missing, and write "
+     "the profile when the program ends. It is much slower meanwhile. %p in FILE is the PID.",
+     "--record-sites app.sites"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

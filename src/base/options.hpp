@@ -129,6 +129,8 @@ enum class OptionId : std::uint8_t {
   markdown,
   format,
   local_total,
+  sites,
+  record_sites,
   count
 };
 

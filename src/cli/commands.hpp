@@ -42,6 +42,7 @@ int advise_main(const Arguments& arguments);
 int replay_main(const Arguments& arguments);
 int report_main(const Arguments& arguments);
 int top_main(const Arguments& arguments);
+int cc_main(const Arguments& arguments);
 int compare_main(const Arguments& arguments);
 int version_main(const Arguments& arguments);
 

@@ -10,26 +10,35 @@ namespace {
 
 constexpr const char* kPlaces[] = {"lib", "lib/x86_64-linux-gnu", "lib64"};
 
-Result<std::string> find_library(const char* name) {
+// Beside this executable, or an error that says where it was looked for.
+Result<std::string> find_beside(const char* name, const char* remedy) {
   std::error_code problem;
   std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", problem);
   if (problem) return std::unexpected(Error::make(problem.value(), "/proc/self/exe"));
   std::filesystem::path prefix = self.parent_path().parent_path();
   for (const char* place : kPlaces) {
     std::string path = (prefix / place / name).string();
-    if (access(path.c_str(), R_OK) != 0) continue;
-    if (path.find_first_of(" :") == std::string::npos) return path;
-    Error error = Error::make(0, "%s: its path has a space or a colon, which LD_PRELOAD cannot hold", path.c_str());
-    return std::unexpected(error.remedy("install Hinterland in another directory"));
+    if (access(path.c_str(), R_OK) == 0) return path;
   }
   Error error = Error::make(0, "%s is not in %s/lib", name, prefix.c_str());
-  return std::unexpected(error.remedy("build or install it beside this command ('make', 'make install')"));
+  return std::unexpected(error.remedy("%s", remedy));
+}
+
+Result<std::string> find_library(const char* name) {
+  Result<std::string> path = find_beside(name, "build or install it beside this command ('make', 'make install')");
+  if (!path || path->find_first_of(" :") == std::string::npos) return path;
+  Error error = Error::make(0, "%s: its path has a space or a colon, which LD_PRELOAD cannot hold", path->c_str());
+  return std::unexpected(error.remedy("install Hinterland in another directory"));
 }
 
 }  // namespace
 
 Result<std::string> find_preload_library() { return find_library("libhinterland-preload.so"); }
 Result<std::string> find_signal_library() { return find_library("libhinterland-signal.so"); }
+
+Result<std::string> find_pass_plugin() {
+  return find_beside("libhinterland-pass.so", "build it beside this command ('make compiler')");
+}
 
 std::string preload_list(const std::string& libraries, const char* existing) {
   std::string list = libraries;

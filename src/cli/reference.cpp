@@ -20,9 +20,9 @@ constexpr ExitMeaning kExitMeanings[] = {
     {"0", "success (for doctor: `run` will work)"},
     {"1", "the system does not allow it, or something is not there"},
     {"2", "the command line, a variable or the configuration file is wrong; nothing was started"},
-    {"126", "run: the program cannot be executed"},
-    {"127", "run: the program was not found"},
-    {"other", "run: the exit status of the program; its death by a signal is passed on as such"},
+    {"126", "run, cc: the program cannot be executed"},
+    {"127", "run, cc: the program was not found"},
+    {"other", "run, cc: the exit status of the program; its death by a signal is passed on as such"},
 };
 
 // "-v, --verbose", "--local SIZE"

@@ -8,6 +8,7 @@
 #include "preload/far_heap.hpp"
 #include "runtime/entry.hpp"
 #include "runtime/regions.hpp"
+#include "runtime/sites.hpp"
 #include "runtime/start.hpp"
 #include "trace/allocation_log.hpp"
 #include "trace/ring_observer.hpp"
@@ -52,5 +53,6 @@ Status start_runtime(const char* program) {
 
 // Started before the program, or not wanted.
 Result<Pager*> hint::pager_for_regions() { return Pager::current(); }
+bool hint::sites_wanted() { return Pager::current() != nullptr; }
 
 }  // namespace hinterland

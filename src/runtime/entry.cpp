@@ -101,6 +101,10 @@ __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = 
     .region_create_sized = hinterland::hint::create_region,
 };
 
+// For the checks of sites (site_checks.cpp), which find it without a register to spare. Hidden, so that it is this
+// library's own whatever the program has.
+extern "C" __attribute__((visibility("hidden"), alias("hl_runtime"))) struct hl_runtime hl_runtime_here;
+
 void hinterland::hint::begin() {
   Pager& pager = *Pager::current();
   hl_runtime.base = pager.window_base();

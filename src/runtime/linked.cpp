@@ -5,9 +5,13 @@
 #include "base/mutex.hpp"
 #include "runtime/entry.hpp"
 #include "runtime/regions.hpp"
+#include "runtime/sites.hpp"
 #include "runtime/start.hpp"
 
 namespace hinterland::hint {
+
+bool sites_wanted() { return true; }  // regions may come
+
 namespace {
 
 Mutex g_start_mutex;

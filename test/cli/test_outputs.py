@@ -10,7 +10,7 @@ import unittest
 
 from command import CommandTest, HINTERLAND, SOURCE
 
-COMMANDS = ["run", "compare", "doctor", "stat", "top", "tune", "serve", "core", "help", "version"]
+COMMANDS = ["run", "compare", "doctor", "stat", "top", "tune", "serve", "core", "cc", "help", "version"]
 
 
 class Help(CommandTest):

@@ -1,0 +1,130 @@
+#include "compiler/emit.hpp"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
+
+namespace hinterland::compiler {
+
+using namespace llvm;
+
+namespace {
+
+// As in hint/sites.hpp.
+constexpr unsigned kVersion = 1, kEntryBytes = 12, kChecks = 4, kChecksOffset = 24;
+constexpr unsigned kWrites = 1, kHasLength = 2;
+constexpr const char* kDescription = "__hinterland_hints";
+// Before the program's own constructors, which may use memory. (0 to 100 are for implementations.)
+constexpr int kConstructorPriority = 50;
+
+// $0 is the address, ${1:c} the description.
+std::string assembly_of(unsigned kind) {
+  const std::string check = std::to_string(kChecksOffset + 8 * kind);
+  return ".Lhinterland_site${:uid}:\n"
+         ".byte 0x0f,0x1f,0x44,0x00,0x00\n"
+         ".pushsection .text.hinterland,\"ax?\",@progbits\n"
+         ".Lhinterland_call${:uid}:\n"
+         "leaq $0, %r11\n"
+         "jmpq *${1:c}+" +
+         check +
+         "(%rip)\n"
+         ".popsection\n"
+         // R: kept although nothing refers to it when the linker drops what is not used.
+         ".pushsection hinterland_sites,\"aR?\",@progbits\n"
+         ".p2align 2\n"
+         ".long .Lhinterland_site${:uid}-., .Lhinterland_call${:uid}-., " +
+         std::to_string(kind) +
+         "\n"
+         ".popsection";
+}
+
+// Instructions of a function with debug information have a line, or the verifier complains once they are inlined.
+DebugLoc line_of(const Site& site) {
+  if (site.line) return site.line;
+  DISubprogram* function = site.before->getFunction()->getSubprogram();
+  return function != nullptr ? DebugLoc(DILocation::get(site.before->getContext(), 0, 0, function)) : DebugLoc();
+}
+
+}  // namespace
+
+void Emitter::emit(const Site& site) {
+  LLVMContext& context = module_.getContext();
+  Type *pointer = PointerType::get(context, 0), *word = Type::getInt64Ty(context);
+  IRBuilder<> builder(site.before);
+  builder.SetCurrentDebugLocation(line_of(site));
+  const unsigned kind = (site.writes ? kWrites : 0) | (site.length != nullptr ? kHasLength : 0);
+  SmallVector<Type*, 3> types{pointer, pointer};
+  SmallVector<Value*, 3> arguments{site.address, &description()};
+  std::string constraints = "*m,i";
+  if (site.length != nullptr) {
+    types.push_back(word);
+    arguments.push_back(builder.CreateZExtOrTrunc(site.length, word));
+    constraints += ",{r10}";
+  }
+  constraints += ",~{r11},~{flags},~{dirflag},~{fpsr}";
+  auto* type = FunctionType::get(Type::getVoidTy(context), types, false);
+  CallInst* call = builder.CreateCall(InlineAsm::get(type, assembly_of(kind), constraints, true), arguments);
+  call->addParamAttr(0, Attribute::get(context, Attribute::ElementType, Type::getInt8Ty(context)));
+  call->setDoesNotThrow();
+  site.before->getFunction()->addFnAttr(Attribute::NoRedZone);
+}
+
+GlobalVariable& Emitter::description() {
+  if (description_ == nullptr) description_ = &make_description();
+  return *description_;
+}
+
+GlobalVariable& Emitter::make_description() {
+  LLVMContext& context = module_.getContext();
+  Type *pointer = PointerType::get(context, 0), *number = Type::getInt32Ty(context);
+  auto end_of_table = [&](const char* name) {
+    auto* symbol = cast<GlobalVariable>(module_.getOrInsertGlobal(name, Type::getInt8Ty(context)));
+    symbol->setVisibility(GlobalValue::HiddenVisibility);
+    symbol->setDSOLocal(true);
+    return symbol;
+  };
+  auto* checks = ArrayType::get(pointer, kChecks);
+  auto* type = StructType::get(context, {number, number, pointer, pointer, checks});
+  Constant* value =
+      ConstantStruct::get(type, {ConstantInt::get(number, kVersion), ConstantInt::get(number, kEntryBytes),
+                                 end_of_table("__start_hinterland_sites"), end_of_table("__stop_hinterland_sites"),
+                                 ConstantAggregateZero::get(checks)});
+  auto* made = new GlobalVariable(module_, type, false, GlobalValue::LinkOnceODRLinkage, value, kDescription);
+  made->setVisibility(GlobalValue::HiddenVisibility);
+  made->setDSOLocal(true);
+  made->setComdat(module_.getOrInsertComdat(kDescription));
+  made->setAlignment(Align(8));
+  make_constructor(*made);
+  return *made;
+}
+
+// if (&hl_hinted_module != nullptr) hl_hinted_module(&__hinterland_hints);
+void Emitter::make_constructor(GlobalVariable& description) {
+  LLVMContext& context = module_.getContext();
+  Type *pointer = PointerType::get(context, 0), *nothing = Type::getVoidTy(context);
+  auto* function = Function::Create(FunctionType::get(nothing, false), GlobalValue::LinkOnceODRLinkage,
+                                    "__hinterland_begin", module_);
+  function->setVisibility(GlobalValue::HiddenVisibility);
+  function->setDSOLocal(true);
+  function->setComdat(description.getComdat());
+  function->setDoesNotThrow();
+  auto* entry = BasicBlock::Create(context, "", function);
+  auto* tell = BasicBlock::Create(context, "", function);
+  auto* end = BasicBlock::Create(context, "", function);
+  IRBuilder<> builder(entry);
+  // From the table that is filled when the program starts, also where a linker would settle a weak symbol (hint.h).
+  auto* load = InlineAsm::get(FunctionType::get(pointer, false),
+                              ".weak hl_hinted_module\nmovq hl_hinted_module@GOTPCREL(%rip), $0", "=r", false);
+  Value* runtime = builder.CreateCall(load);
+  builder.CreateCondBr(builder.CreateIsNull(runtime), end, tell);
+  builder.SetInsertPoint(tell);
+  builder.CreateCall(FunctionType::get(nothing, {pointer}, false), runtime, {&description});
+  builder.CreateBr(end);
+  builder.SetInsertPoint(end);
+  builder.CreateRetVoid();
+  appendToGlobalCtors(module_, function, kConstructorPriority, &description);
+}
+
+}  // namespace hinterland::compiler

@@ -1,0 +1,41 @@
+// Writes sites into a module: nops, what they call once they are patched, and the table in which the runtime finds
+// them.
+//
+// A site, here for reading 8(%rax,%rcx,8):
+//
+//     nop                        five bytes, where a runtime puts a call of what follows
+//
+//     .text.hinterland:          beside the function's code
+//       lea 8(%rax,%rcx,8), %r11
+//       jmp *__hinterland_hints+24(%rip)       the runtime's check; it returns behind the nop
+//
+//     hinterland_sites:          12 bytes a site
+//       .long nop - ., call's target - ., kind
+//
+// The runtime's check keeps all registers but r11 and the flags. With a length, that is in r10, and kept as well.
+// Of each library and program there is one `__hinterland_hints` (struct hl_hinted_module of hint/sites.hpp), and a
+// constructor that shows it to the runtime, if there is one. Nothing is referred to but weakly: no library is needed.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include "compiler/site.hpp"
+
+namespace hinterland::compiler {
+
+class Emitter {
+ public:
+  explicit Emitter(llvm::Module& module) : module_(module) {}
+
+  // Makes its function one without a red zone: the call writes below the stack pointer.
+  void emit(const Site& site);
+
+ private:
+  llvm::GlobalVariable& description();
+  llvm::GlobalVariable& make_description();
+  void make_constructor(llvm::GlobalVariable& description);
+
+  llvm::Module& module_;
+  llvm::GlobalVariable* description_ = nullptr;
+};
+
+}  // namespace hinterland::compiler

@@ -1,0 +1,13 @@
+// The pass: hints for the accesses of a module, at the end of the optimizer's work, so that nothing it does is in
+// their way, nor they in its. It changes no result: a hint is not an access, and loops go round as often as before.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+namespace hinterland::compiler {
+
+struct HintPass : llvm::PassInfoMixin<HintPass> {
+  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
+};
+
+}  // namespace hinterland::compiler

@@ -1,0 +1,16 @@
+// What a program says about its functions:
+//   __attribute__((annotate("hinterland:never")))     no hints in it
+//   __attribute__((annotate("hinterland:always")))    for each of its accesses, also where faults would do as well
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/IR/Module.h>
+
+namespace hinterland::compiler {
+
+enum class Wish : std::uint8_t { none, never, always };
+
+// Annotations that begin with "hinterland:" and mean nothing are warned of, at the function's name.
+llvm::DenseMap<const llvm::Function*, Wish> wishes_of(const llvm::Module& module);
+
+}  // namespace hinterland::compiler
