@@ -18,7 +18,6 @@
 #include "base/settings.hpp"
 #include "hinterland/object_runtime.hpp"
 #include "object/evacuator.hpp"
-#include "paging/pager.hpp"
 
 namespace hinterland::object {
 namespace {
@@ -51,7 +50,8 @@ int fail(const Error& error) {
   return error.code() != 0 ? error.code() : EINVAL;
 }
 
-// As the environment says, which `hinterland run` has set: half of the local memory is the objects'.
+// As the environment says, which `hinterland run` has set: objects have at most half of the local memory. The pager
+// leaves them what they take, as all anonymous memory that it does not page (paging/housekeeper.cpp).
 Status begin_as_told() {
   Result<Settings> settings = settings_from_environment();
   if (!settings) return std::unexpected(settings.error());
@@ -59,12 +59,7 @@ Status begin_as_told() {
   options.local_bytes = settings->local_bytes / 2;
   auto device = far::open_device(settings->far_url, {settings->key_file, settings->timeout_ns});
   if (!device) return std::unexpected(device.error());
-  if (Status begun = begin_heap(options, std::move(*device)); !begun) return begun;
-  Pager* pager = Pager::current();
-  if (pager == nullptr) return {};
-  if (int error = pager->set_budget(pager->budget_bytes() - options.local_bytes); error != 0)
-    log::warning("pages keep the local memory that is the objects' now: %s", strerrordesc_np(-error));
-  return {};
+  return begin_heap(options, std::move(*device));
 }
 
 Status begin_as_given(const hl::far::detail::heap_settings& given) {
