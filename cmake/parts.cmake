@@ -13,7 +13,7 @@ endfunction()
 
 set(shipped hinterland hinterland-preload hinterland-signal hinterland-linked hinterland-fiber hinterland-pass man)
 set(run_by_nobody reference hl_jemalloc_private fuzzers)
-set(measures_only bench_fork bench_large_trace bench_fiber bench_fiber_reads)  # which no test runs
+set(measures_only bench_aifm bench_fork bench_large_trace bench_fiber bench_fiber_reads)  # which no test runs
 
 hl_targets_below(${CMAKE_SOURCE_DIR} every_target)
 add_custom_target(tests)

@@ -1,0 +1,134 @@
+// The heap of far objects: what becomes of a pointer's word when the program dereferences, moves or ends it. The
+// other side, evacuators, is evacuator.hpp; who may do what is words.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/mutex.hpp"
+#include "object/far_log.hpp"
+#include "object/grace.hpp"
+#include "object/local_log.hpp"
+#include "object/local_memory.hpp"
+
+namespace hinterland::object {
+
+class Evacuator;
+
+struct HeapOptions {
+  static constexpr std::uint64_t kLocalBytesMin = 8 * kMiB;
+  static constexpr unsigned kEvacuatorsMax = 8;
+  std::uint64_t local_bytes = 0;
+  std::uint64_t arena_bytes = 256 * kGiB;    // of addresses, for local objects
+  std::uint64_t far_bytes_max = 256 * kGiB;  // of tables' addresses
+  unsigned evacuators = 1;
+};
+
+// Relaxed: statistics, ordered with nothing.
+struct HeapFigures {
+  std::atomic<std::uint64_t> brought{0};       // objects, from the device
+  std::atomic<std::uint64_t> left{0};          // objects that became far
+  std::atomic<std::uint64_t> left_clean{0};    // of these, without being written
+  std::atomic<std::uint64_t> moved_on{0};      // objects that were in use, and moved within local memory
+  std::atomic<std::uint64_t> stayed{0};        // objects that were used while they were leaving
+  std::atomic<std::uint64_t> beyond_bytes{0};  // local memory that was taken beyond the limit
+  std::atomic<std::uint64_t> errors{0};        // of the device
+};
+
+class Heap {
+ public:
+  // Takes the device over. `grace`, which has begun, outlives it. The threads are started by begin().
+  static Result<std::unique_ptr<Heap>> create(const HeapOptions& options, std::unique_ptr<far::Device> device,
+                                              Grace& grace);
+  // Stops the evacuators. No pointer may be left that names an object.
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+  Status begin();
+
+  // As hl::far::detail::runtime says.
+  void* begin_object(std::size_t bytes, std::size_t alignment, const Type* type, bool nontemporal);
+  void finish_object(void* object, Word* owner);
+  void drop_object(void* object);
+  void* reach(Word* word, std::uint32_t flags, int* error);
+  std::size_t reach_many(std::span<Word* const> words, std::uint32_t flags);
+  void release(Word* word);
+  void move(Word* from, Word* to);
+  void relieve(Grace::Slot* slot);
+
+  // Fork: no evacuator is in the midst of something between the two. The child has its local objects; it may not
+  // touch what the parent has far.
+  void before_fork();
+  void after_fork(bool in_child);
+
+  Grace& grace() { return grace_; }
+  LocalLog& local() { return *local_; }
+  FarLog& far() { return *far_; }
+  LocalMemory& memory() { return memory_; }
+  HeapFigures& figures() { return figures_; }
+
+ private:
+  friend class Evacuator;
+
+  Heap(std::uint64_t local_bytes, Grace& grace);
+
+  // --- an object's parts
+  std::size_t object_bytes(const Header* header) const;  // what the program sees, rounded up to units
+  std::uint64_t* location_at(Header* header) const;      // of a placed one
+  std::uint32_t far_units(const Header* header) const;   // of a packed one: the object, and its type
+  bool is_packed(const Header* header) const { return object_bytes(header) <= kPackedMax; }
+  const Type* type_of(Header* header) const;
+  void give_up_far_copy(Header* header);
+  // Its room is free for others once the region is emptied. The region's lock is held, or the word is busy.
+  void end_locked(Header* header);
+
+  // --- room (heap_room.cpp)
+  struct Asked {
+    std::size_t bytes;   // of the object
+    unsigned alignment;  // class
+    bool typed, placed, nontemporal;
+    bool may_go_beyond;
+  };
+  Header* room(const Asked& asked);
+  Header* try_room(const Asked& asked, LocalLog::For purpose);
+  void look_at_pressure();
+  void tell_of_beyond(std::uint64_t bytes);
+  void ask_evacuators();
+  void seal_lanes();
+  // By evacuators: whether they get anywhere.
+  void made_room();
+  void is_stuck(int error);
+
+  // --- bringing
+  void* fetch(Word* word, std::uint64_t value, std::uint32_t flags, int* error);
+  Header* room_for_far(std::uint64_t value, std::uint32_t flags, bool may_go_beyond);
+  void* arrived(Word* word, std::uint64_t value, Header* header, std::uint32_t flags);
+  void not_arrived(Word* word, std::uint64_t value, Header* header);
+  void settle_word(Word* word, std::uint64_t value);
+  void wait_for_arrival(Word* word, std::uint64_t value, unsigned* spins);
+  int read(std::uint64_t value, std::byte* to);
+
+  LocalMemory memory_;
+  HeapFigures figures_;
+  Grace& grace_;
+  std::unique_ptr<LocalLog> local_;
+  std::unique_ptr<FarLog> far_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // the first half for what is used again
+  std::vector<std::unique_ptr<Evacuator>> evacuators_;
+
+  std::uint64_t low_regions_ = 0, high_regions_ = 0, pressed_regions_ = 0;  // left for the program
+  std::atomic<std::uint32_t> asked_{0};                                     // futex: evacuators are wanted
+  std::atomic<std::uint32_t> progress_{0};                                  // futex: counts what they did
+  std::atomic<bool> stuck_{false};                                          // they cannot help
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> interrupted_{false};  // rounds end without waiting for scopes: at the end, and for a fork
+  std::atomic<bool> copy_{false};         // a forked child's
+  std::atomic<std::uint64_t> beyond_told_bytes_{0};
+};
+
+}  // namespace hinterland::object

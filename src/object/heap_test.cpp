@@ -1,0 +1,384 @@
+// Far objects one by one: they leave, come back with their bytes, move with their pointers, and end.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "object/test_support.hpp"
+
+namespace hinterland::object::testing {
+namespace {
+
+using hl::far::make;
+using hl::far::ptr;
+using hl::far::scope;
+using Item = Known<64>;
+
+std::vector<ptr<Item>> many(std::size_t count) {
+  std::vector<ptr<Item>> items;
+  for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<64>(i));
+  return items;
+}
+constexpr std::size_t kManyItems = 400'000;  // four times the least memory
+
+std::size_t count_wrong(const std::vector<ptr<Item>>& items, std::size_t offset = 0) {
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    scope held;
+    wrong += !items[i].deref(held)->holds(i + offset);
+  }
+  return wrong;
+}
+
+TEST(HeapLocal, WithoutAHeapObjectsAreOrdinaryMemory) {
+  ptr<int> number = make<int>(5);
+  EXPECT_EQ(number.read(), 5);
+  number.write(6);
+  ptr<int> moved = std::move(number);
+  EXPECT_FALSE(number);
+  EXPECT_EQ(moved.read(), 6);
+  // And stay so when a heap begins.
+  HeapForTest heap;
+  ptr<int> later = make<int>(7);
+  EXPECT_EQ(moved.read(), 6);
+  moved = std::move(later);
+  EXPECT_EQ(moved.read(), 7);
+  moved.reset();
+}
+
+TEST(Heap, ObjectsBecomeFarAndComeBack) {
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(kManyItems);
+  EXPECT_GT(heap->figures().left.load(), kManyItems / 2);
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_GT(heap->figures().brought.load(), kManyItems / 2);
+  EXPECT_LE(heap->memory().used(), heap->memory().limit() + 4 * kRegionBytes);
+}
+
+TEST(Heap, WhatWasOnlyReadLeavesWithoutBeingWritten) {
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(kManyItems);
+  EXPECT_EQ(count_wrong(items), 0u);
+  const std::uint64_t pages = heap->far().pages_held();
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_GT(heap->figures().left_clean.load(), kManyItems / 4);
+  EXPECT_LT(heap->far().pages_held(), pages + pages / 8);
+}
+
+TEST(Heap, WritesAreKept) {
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(kManyItems);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    scope held;
+    items[i].deref_mut(held)->fill(i + 77);
+  }
+  EXPECT_EQ(count_wrong(items, 77), 0u);
+}
+
+TEST(Heap, PointersMove) {
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(kManyItems);
+  std::vector<ptr<Item>> others;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    others.push_back(std::move(items[i]));  // and all of them again, each time that this one grows
+    EXPECT_FALSE(items[i]);
+  }
+  EXPECT_EQ(count_wrong(others), 0u);
+}
+
+TEST(Heap, TheEndOfObjectsGivesEverythingBack) {
+  HeapForTest heap;
+  {
+    std::vector<ptr<Item>> items = many(kManyItems);
+    EXPECT_GT(heap->far().pages_held(), 1000u);
+    count_wrong(items);
+  }
+  EXPECT_EQ(heap->far().live_bytes(), 0u);
+  EXPECT_LE(heap->far().pages_held(), 64u) << "pages that a writer has open";
+}
+
+template <std::size_t kBytes>
+void come_back(const std::string& url) {
+  SCOPED_TRACE(url + ", " + std::to_string(kBytes) + " bytes");
+  HeapForTest heap(url);
+  std::vector<ptr<Known<kBytes>>> items;
+  const std::size_t count =
+      std::max<std::size_t>(std::min<std::size_t>(32 * kMiB / kBytes, 20'000), 16 * kMiB / kBytes);
+  for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<kBytes>(i));
+  for (int pass = 0; pass < 2; ++pass)
+    for (std::size_t i = 0; i < count; ++i) {
+      scope held;
+      ASSERT_TRUE(items[i].deref(held)->holds(i)) << i;
+      if (i % 3 == 0) {
+        ASSERT_TRUE(items[i].deref_mut(held)->holds(i));
+      }
+    }
+  EXPECT_GT(heap->figures().left.load(), count / 4);
+  items.clear();
+  EXPECT_EQ(heap->far().live_bytes(), 0u);
+  EXPECT_EQ(heap->far().large_pages(), 0u);
+}
+
+TEST(Heap, OfEverySize) {
+  come_back<8>("mem:");
+  for (const char* url : {"mem:", "zmem:", "sim:latency=5us,inner=mem:"}) {
+    come_back<200>(url);
+    come_back<2048>(url);
+    come_back<2056>(url);
+    come_back<10000>(url);
+    come_back<kRegionObjectMax - 8>(url);
+    come_back<200'000>(url);
+    come_back<3'000'000>(url);
+  }
+}
+
+struct alignas(64) Aligned {
+  std::uint64_t value;
+};
+struct alignas(4096) PageAligned {
+  std::uint64_t value;
+};
+
+TEST(Heap, AlignmentIsKept) {
+  HeapForTest heap;
+  std::vector<ptr<Aligned>> items;
+  std::vector<ptr<PageAligned>> pages;
+  for (std::uint64_t i = 0; i < 200'000; ++i) items.push_back(make<Aligned>(i));
+  for (std::uint64_t i = 0; i < 4000; ++i) pages.push_back(make<PageAligned>(i));
+  auto check = [](auto& all) {
+    for (std::uint64_t i = 0; i < all.size(); ++i) {
+      scope held;
+      auto* object = all[i].deref(held);
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(object) % alignof(decltype(*object)), 0u);
+      ASSERT_EQ(object->value, i);
+    }
+  };
+  for (int pass = 0; pass < 2; ++pass) check(items), check(pages);
+  EXPECT_GT(heap->figures().brought.load(), 10'000u);
+}
+
+TEST(Heap, PrefetchBringsManyTogether) {
+  HeapForTest heap("sim:latency=50us,inner=mem:");
+  std::vector<ptr<Item>> items = many(kManyItems);
+  const std::uint64_t before = heap->figures().brought.load();
+  hl::far::prefetch(items.data(), 2000);
+  EXPECT_GE(heap->figures().brought.load(), before + 1500);
+  const std::uint64_t start = now_ns(), brought = heap->figures().brought.load();
+  for (std::size_t i = 0; i < 2000; ++i) EXPECT_EQ(items[i].read().words[0], Item::word_of(i, 0));
+  EXPECT_LT(heap->figures().brought.load() - brought, 600u) << "after " << now_ns() - start << " ns";
+}
+
+TEST(Heap, AScopeHoldsWhatItDereferenced) {
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(1000);
+  scope outer;
+  std::vector<const Item*> addresses;
+  for (auto& item : items) addresses.push_back(item.deref(outer));
+  std::vector<ptr<Item>> others;
+  for (std::size_t i = 0; i < kManyItems; ++i) others.push_back(make_known<64>(i));  // more than there is room for
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ASSERT_TRUE(addresses[i]->holds(i));
+    ASSERT_EQ(items[i].deref(outer), addresses[i]);
+  }
+  EXPECT_GT(heap->figures().beyond_bytes.load(), 0u) << "one scope that holds all goes beyond the limit";
+}
+
+TEST(Heap, AfterTooLongAScopeTheLimitHoldsAgain) {
+  HeapForTest heap;
+  std::vector<ptr<Item>> items;
+  {
+    scope outer;
+    items = many(kManyItems);
+  }
+  EXPECT_EQ(count_wrong(items), 0u);
+  for (const std::uint64_t end = now_ns() + 60'000'000'000; heap->memory().used() > heap->memory().limit();) {
+    ASSERT_LT(now_ns(), end);
+    EXPECT_EQ(count_wrong(items), 0u);
+  }
+}
+
+struct Node {
+  std::uint64_t key = 0;
+  ptr<Item> value;
+  ptr<Node> next;
+};
+
+}  // namespace
+}  // namespace hinterland::object::testing
+
+template <>
+struct hl::far::holds<hinterland::object::testing::Node>
+    : hl::far::pointers<&hinterland::object::testing::Node::value, &hinterland::object::testing::Node::next> {};
+
+namespace hinterland::object::testing {
+namespace {
+
+TEST(Heap, ObjectsWithPointersInThem) {
+  HeapForTest heap;
+  constexpr std::uint64_t kLists = 500, kNodes = 200;
+  std::vector<ptr<Node>> lists(kLists);
+  for (std::uint64_t node = 0; node < kNodes; ++node)
+    for (std::uint64_t list = 0; list < kLists; ++list) {
+      ptr<Node> first = make<Node>();
+      scope held;
+      Node* made = first.deref_mut(held);
+      made->key = node;
+      made->value = make_known<64>(list * kNodes + node);
+      made->next = std::move(lists[list]);
+      lists[list] = std::move(first);
+    }
+  for (int pass = 0; pass < 2; ++pass)
+    for (std::uint64_t list = 0; list < kLists; ++list) {
+      const ptr<Node>* at = &lists[list];
+      scope held;
+      for (std::uint64_t node = kNodes; node-- > 0;) {
+        ASSERT_TRUE(*at);
+        const Node* there = at->deref(held);
+        ASSERT_EQ(there->key, node);
+        ASSERT_TRUE(there->value.deref(held)->holds(list * kNodes + node));
+        at = &there->next;
+      }
+      ASSERT_FALSE(*at);
+    }
+  EXPECT_GT(heap->figures().left.load(), kLists * kNodes);
+  // A list would end by recursion, as with std::unique_ptr: one by one.
+  for (auto& list : lists)
+    while (list) {
+      scope held;
+      list = std::move(list.deref_mut(held)->next);
+    }
+  EXPECT_EQ(heap->far().live_bytes(), 0u);
+}
+
+struct Throws {
+  Throws() { throw std::runtime_error("not made"); }
+  std::uint64_t word = 0;
+};
+
+TEST(Heap, AnObjectWhoseConstructorThrowsIsNone) {
+  HeapForTest heap;
+  EXPECT_THROW(make<Throws>(), std::runtime_error);
+  std::vector<ptr<Item>> items = many(1000);
+  EXPECT_EQ(count_wrong(items), 0u);
+}
+
+TEST(HeapFailures, ObjectsThatTheDeviceDoesNotTakeStay) {
+  HeapForTest heap("sim:fail_writes=1,inner=mem:");
+  std::vector<ptr<Item>> items = many(kManyItems);
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_EQ(heap->figures().left.load(), 0u);
+  EXPECT_GT(heap->memory().used(), heap->memory().limit());
+}
+
+TEST(HeapFailures, SomeWritesFail) {
+  HeapForTest heap("sim:fail_writes=0.2,seed=5,inner=mem:");
+  std::vector<ptr<Item>> items = many(kManyItems);
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_GT(heap->figures().errors.load(), 0u);
+  EXPECT_GT(heap->figures().brought.load(), 0u);
+}
+
+TEST(HeapFailures, ADeviceThatIsFull) {
+  HeapForTest heap("mem:?size=16M");
+  std::vector<ptr<Item>> items = many(kManyItems);
+  EXPECT_EQ(count_wrong(items), 0u);
+}
+
+TEST(HeapFailures, WhatCannotBeReadIsNeverOtherBytes) {
+  HeapForTest heap("sim:fail_reads=0.05,corrupt=0.05,seed=3,inner=mem:");
+  hl::far::throw_when_lost(true);
+  std::vector<ptr<Item>> items = many(kManyItems);
+  std::size_t lost = 0, wrong = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) try {
+      scope held;
+      wrong += !items[i].deref(held)->holds(i);
+    } catch (const hl::far::object_lost& error) {
+      EXPECT_TRUE(error.code().value() == EIO || error.code().value() == EBADMSG);
+      ++lost;
+    }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(lost, 100u);
+  hl::far::throw_when_lost(false);
+}
+
+TEST(HeapFailures, ADeviceThatIsLost) {
+  HeapForTest heap("sim:lose_after=2000,inner=mem:");
+  hl::far::throw_when_lost(true);
+  std::vector<ptr<Item>> items = many(kManyItems);
+  std::size_t lost = 0, wrong = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) try {
+      wrong += !items[i].read().holds(i);
+    } catch (const hl::far::object_lost&) {
+      ++lost;
+    }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(lost, 0u);
+  hl::far::throw_when_lost(false);
+}
+
+TEST(HeapDeathTest, ALostObjectRaisesSigbus) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto lose = [] {
+    HeapForTest heap("sim:fail_reads=1,inner=mem:");
+    std::vector<ptr<Item>> items = many(kManyItems);
+    count_wrong(items);
+  };
+  EXPECT_EXIT(lose(), ::testing::KilledBySignal(SIGBUS), "is lost: sim:.*Input/output error");
+  EXPECT_EXIT(
+      {
+        std::signal(SIGBUS, SIG_IGN);
+        lose();
+      },
+      ::testing::KilledBySignal(SIGBUS), "is lost");
+}
+
+TEST(Heap, WrongSettingsAreRefused) {
+  EXPECT_THROW(hl::far::start({.local_bytes = 1000, .device_url = "mem:"}), std::system_error);
+  try {
+    hl::far::start({.local_bytes = 64 * kMiB, .device_url = "memory:"});
+    FAIL() << "started";
+  } catch (const std::system_error& error) {
+    EXPECT_NE(std::string(error.what()).find("'memory'"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(hl::far::start({.local_bytes = 64 * kMiB, .device_url = "mem:", .evacuators = 99}), std::system_error);
+}
+
+TEST(Heap, StartsAsAsked) {
+  ASSERT_TRUE(hl::far::start({.local_bytes = 16 * kMiB, .device_url = "zmem:"}));
+  EXPECT_THROW(hl::far::start({.local_bytes = 16 * kMiB}), std::system_error);
+  {
+    std::vector<ptr<Item>> items = many(kManyItems);
+    EXPECT_EQ(count_wrong(items), 0u);
+    EXPECT_GT(current_heap()->figures().left.load(), 0u);
+  }
+  end_heap();
+}
+
+TEST(HeapFork, AChildHasWhatWasLocalAndHarmsNothing) {
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(kManyItems);
+  const pid_t child = fork();
+  if (child == 0) {
+    hl::far::throw_when_lost(true);
+    std::size_t lost = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) try {
+        if (!items[i].read().holds(i)) _exit(2);
+      } catch (const hl::far::object_lost&) {
+        ++lost;
+      }
+    items.clear();
+    std::vector<ptr<Item>> others = many(100'000);
+    _exit(lost != 0 && count_wrong(others) == 0 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(count_wrong(items), 0u);
+}
+
+}  // namespace
+}  // namespace hinterland::object::testing

@@ -1,0 +1,33 @@
+// A channel to the far device with pages to read into and to write from, and its transfers done to their end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "far/device.hpp"
+
+namespace hinterland::object {
+
+class Port {
+ public:
+  static constexpr std::uint32_t kPages = 64;
+  static Result<std::unique_ptr<Port>> open(far::Device& device);
+
+  std::byte* page(std::uint32_t index) { return pages_->bytes[index].data(); }
+  // Does pages [0, pages.size()) of this port, at most kPages, all together. Blocks. errors[i]: 0 or errno. How many
+  // failed.
+  std::uint32_t transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors);
+
+ private:
+  struct alignas(kPageSize) Pages {
+    std::array<std::array<std::byte, kPageSize>, kPages> bytes;
+  };
+  std::unique_ptr<far::Channel> channel_;
+  std::unique_ptr<Pages> pages_;
+};
+
+}  // namespace hinterland::object
