@@ -208,9 +208,9 @@ int RealKernel::unregister_range(std::uintptr_t address, std::size_t length) {
 // follows the use. Synchronous devices always block in read(), which saves a system call a fault.
 void RealKernel::set_blocking(bool block) {
   if (blocking_ == block) return;
-  fcntl(fault_descriptor(), F_SETFL,
-        block ? 0 : O_NONBLOCK);  // the only flag that it can have of those that this sets
-  blocking_ = block;
+  const int mode = block ? 0 : O_NONBLOCK;  // the only flag that it can have of those that this sets
+  // Also of a descriptor that the program has just closed: taken back, it is in the mode that it was in.
+  if (with_faults([mode](int faults) { return fcntl(faults, F_SETFL, mode); }) == 0) blocking_ = block;
 }
 
 int RealKernel::read_faults(std::span<FaultMessage> messages, bool block) {
