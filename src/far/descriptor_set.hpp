@@ -24,6 +24,25 @@ class DescriptorSet {
     ::close(descriptor);
     return high;
   }
+  // The same from `first` up, to a number that is not one of these. What a program has closed by a call that nobody
+  // sees is still listed here, until its owner misses it: under its number he would take another descriptor for his.
+  int move_high_beside(int descriptor, int first) const {
+    for (int from = first;;) {
+      int high = fcntl(descriptor, F_DUPFD_CLOEXEC, from);
+      if (high < 0) return descriptor;
+      if (!contains(high)) {
+        ::close(descriptor);
+        return high;
+      }
+      ::close(high);
+      from = high + 1;
+    }
+  }
+  bool contains(int descriptor) const {
+    for (const auto& place : places_)
+      if (place.load(std::memory_order_relaxed) == descriptor) return true;
+    return false;
+  }
   // Moves it high and keeps it (if it is one). Returns its number now.
   int adopt(int descriptor) {
     if (descriptor < 0) return descriptor;

@@ -7,6 +7,7 @@
 
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -104,6 +105,12 @@ class Kernel {
   // Bit i of `bits`: page i of the range is mapped (or swapped) now. Cheap for one page that is there; else it costs
   // opening a /proc file: not for hot paths.
   virtual int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) = 0;
+  // PROT_* of the mapping at the address, or -errno: the kernel does not say (before Linux 6.11, or to a program that
+  // has become another user).
+  virtual int protection_of_mapping(std::uintptr_t) { return -ENOSYS; }
+  // Makes a present page that may be read exclusive to this process again, whether it may be written or not: as far
+  // as that can be done. A page that the kernel has pinned is exclusive.
+  virtual void make_exclusive_for_reading(std::uintptr_t) {}
   // Makes a present page exclusive to this process again (after a fork) without changing its bytes. -errno when it
   // may not be written.
   virtual int make_exclusive(std::uintptr_t address) = 0;

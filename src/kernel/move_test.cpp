@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
@@ -131,6 +133,48 @@ TEST(Move, SaysWhatItMovedAlsoWhenDescriptorsAreUsedUp) {
       setrlimit(RLIMIT_NOFILE, &now);
     });
   EXPECT_EQ(found, "");
+}
+
+TEST(Move, TheKernelSaysWhatAMappingAllows) {
+  ASSERT_TRUE(real_kernel().open().has_value());
+  char* memory = static_cast<char*>(mmap(nullptr, 4 * kPageSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (real_kernel().protection_of_mapping(address) == -ENOTTY) GTEST_SKIP() << "no PROCMAP_QUERY here (Linux 6.11)";
+  for (int protection : {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC}) {
+    ASSERT_EQ(mprotect(memory + kPageSize, kPageSize, protection), 0);
+    EXPECT_EQ(real_kernel().protection_of_mapping(address + kPageSize), protection);
+    EXPECT_EQ(real_kernel().protection_of_mapping(address), PROT_NONE);
+  }
+  munmap(memory, 4 * kPageSize);
+  EXPECT_LT(real_kernel().protection_of_mapping(address), 0);
+}
+
+// A page that is shared since a fork is refused, until it is exclusive again; that does not need the right to write.
+TEST(Move, APageThatIsSharedIsMadeExclusiveForReading) {
+  if (!has_move()) GTEST_SKIP() << "no UFFDIO_MOVE here";
+  Range source(MADV_NOHUGEPAGE), target(MADV_NOHUGEPAGE);
+  ASSERT_EQ(real_kernel().register_range(target.address(), kBytes), 0);
+  *source.page(0) = 7;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    close(ends[1]);
+    _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);  // until its parent has seen
+  }
+  EXPECT_EQ(real_kernel().move(target.address(), source.address(), kPageSize), -EBUSY);
+  ASSERT_EQ(mprotect(source.page(0), kPageSize, PROT_READ), 0);
+  real_kernel().make_exclusive_for_reading(source.address());
+  ASSERT_EQ(mprotect(source.page(0), kPageSize, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(real_kernel().move(target.address(), source.address(), kPageSize), static_cast<std::int64_t>(kPageSize));
+  EXPECT_EQ(*target.page(0), 7u);
+  close(ends[0]);
+  close(ends[1]);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

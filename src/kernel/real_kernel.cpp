@@ -77,6 +77,8 @@ class RealKernel final : public Kernel {
   int poison(std::uintptr_t address, std::size_t length) override;
   int discard(std::span<const iovec> ranges) override;
   int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) override;
+  int protection_of_mapping(std::uintptr_t address) override;
+  void make_exclusive_for_reading(std::uintptr_t address) override;
   int make_exclusive(std::uintptr_t address) override;
   std::int64_t read_memory(void* target, std::uintptr_t source, std::size_t length) override;
   std::uint64_t resident_anonymous_bytes() override;
@@ -119,6 +121,7 @@ class RealKernel final : public Kernel {
   int self_fd_ = -1;  // pidfd of this process, or abi::kPidfdSelfThreadGroup
   // Opened early: a program that has become another user is not let into its own /proc/self, nor are its children.
   int pagemap_fd_ = -EBADF;  // below zero: why there is none
+  int maps_fd_ = -1;         // likewise
   int device_fd_ = -1;       // with which such a program's children have userfaultfds of their own; of no one process
   bool blocking_ = true;
 };
@@ -126,7 +129,7 @@ class RealKernel final : public Kernel {
 Status RealKernel::open() {
   // In a forked child the inherited descriptors are the parent's: only the child's copies of the numbers are closed.
   if (int inherited = fault_fd_.exchange(-1); inherited >= 0) close(inherited);
-  for (int* inherited : {&self_fd_, &pagemap_fd_}) {
+  for (int* inherited : {&self_fd_, &pagemap_fd_, &maps_fd_}) {
     if (*inherited >= 0) close(*inherited);
     *inherited = -1;
   }
@@ -148,6 +151,8 @@ Status RealKernel::open() {
   features_.vectored_discard = self_fd_ != -1;
   pagemap_fd_ = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   pagemap_fd_ = pagemap_fd_ >= 0 ? move_high(pagemap_fd_) : -errno;
+  maps_fd_ = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (maps_fd_ >= 0) maps_fd_ = move_high(maps_fd_);
   uffd_msg none;
   features_.look_for_faults = look({&none, 1}) < 0 && errno == EAGAIN;
   if (copies_unwaited_.load()) open_copiers();
@@ -182,7 +187,7 @@ bool RealKernel::take_faults_back(int lost) {
 
 std::size_t RealKernel::descriptors(int* out, std::size_t max) const {
   std::size_t count = 0;
-  for (int ours : {fault_descriptor(), self_fd_, pagemap_fd_, device_fd_})
+  for (int ours : {fault_descriptor(), self_fd_, pagemap_fd_, maps_fd_, device_fd_})
     if (ours >= 0 && count < max) out[count++] = ours;
   for (const std::atomic<int>& copier : copiers_)
     if (int descriptor = copier.load(); descriptor >= 0 && count < max) out[count++] = descriptor;
@@ -208,9 +213,9 @@ int RealKernel::unregister_range(std::uintptr_t address, std::size_t length) {
 // follows the use. Synchronous devices always block in read(), which saves a system call a fault.
 void RealKernel::set_blocking(bool block) {
   if (blocking_ == block) return;
-  fcntl(fault_descriptor(), F_SETFL,
-        block ? 0 : O_NONBLOCK);  // the only flag that it can have of those that this sets
-  blocking_ = block;
+  const int mode = block ? 0 : O_NONBLOCK;  // the only flag that it can have of those that this sets
+  // Also of a descriptor that the program has just closed: taken back, it is in the mode that it was in.
+  if (with_faults([mode](int faults) { return fcntl(faults, F_SETFL, mode); }) == 0) blocking_ = block;
 }
 
 int RealKernel::read_faults(std::span<FaultMessage> messages, bool block) {
@@ -437,6 +442,33 @@ int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std
       if ((entries[i] & (abi::kPagemapPresent | abi::kPagemapSwapped)) != 0) bits[at / 64] |= 1ull << (at % 64);
   }
   return error;
+}
+
+// Interface facts that Debian's headers lack (Linux 6.11, include/uapi/linux/fs.h).
+namespace procmap {
+struct Query {
+  __u64 size, flags, address;
+  __u64 start, end, protection, page_bytes, offset, inode;
+  __u32 device_major, device_minor, name_size, build_id_size;
+  __u64 name, build_id;
+};
+constexpr unsigned long kQuery = _IOWR('f', 17, Query);
+constexpr __u64 kProtectionMask = PROT_READ | PROT_WRITE | PROT_EXEC;  // its bits are those of mmap
+}  // namespace procmap
+
+int RealKernel::protection_of_mapping(std::uintptr_t address) {
+  procmap::Query query{};
+  query.size = sizeof query;
+  query.address = address;
+  if (maps_fd_ < 0 || ioctl(maps_fd_, procmap::kQuery, &query) != 0) return -errno;
+  return static_cast<int>(query.protection & procmap::kProtectionMask);
+}
+
+// A pin for reading, if only for this moment, is none of a page that is shared (5.19).
+void RealKernel::make_exclusive_for_reading(std::uintptr_t address) {
+  char byte;
+  iovec here{&byte, 1}, there{reinterpret_cast<void*>(address), 1};
+  raw::checked(SYS_process_vm_readv, getpid(), &here, 1, &there, 1, 0);
 }
 
 int RealKernel::make_exclusive(std::uintptr_t address) {

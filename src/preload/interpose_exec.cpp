@@ -91,17 +91,20 @@ HL_INTERPOSED int execveat(int folder, const char* path, Words words, Words envi
   words[0] = const_cast<char*>(first);                                               \
   for (std::size_t at = 1; words[at - 1] != nullptr; ++at) words[at] = va_arg(list, char*)
 
-HL_INTERPOSED int execl(const char* path, const char* first, ...) noexcept {
+// Without the vector registers, which no word comes in: saving them would take 128 bytes of the caller's stack.
+#define HL_WORDS_ALONE __attribute__((target("general-regs-only")))
+
+HL_WORDS_ALONE HL_INTERPOSED int execl(const char* path, const char* first, ...) noexcept {
   HL_GATHER(words, first, list);
   va_end(list);
   return execv(path, words);
 }
-HL_INTERPOSED int execlp(const char* file, const char* first, ...) noexcept {
+HL_WORDS_ALONE HL_INTERPOSED int execlp(const char* file, const char* first, ...) noexcept {
   HL_GATHER(words, first, list);
   va_end(list);
   return execvp(file, words);
 }
-HL_INTERPOSED int execle(const char* path, const char* first, ...) noexcept {
+HL_WORDS_ALONE HL_INTERPOSED int execle(const char* path, const char* first, ...) noexcept {
   HL_GATHER(words, first, list);
   auto environment = va_arg(list, char* const*);
   va_end(list);

@@ -28,6 +28,7 @@ Used g_before, g_ours;
 
 struct Limit {
   std::atomic<rlim_t> wanted{RLIM_INFINITY};
+  std::atomic<rlim_t> hard{RLIM_INFINITY};  // as the program set it
 };
 constinit Limit g_space, g_data;  // soft, as the program set them; RLIM_INFINITY: none that is ours to keep
 
@@ -103,6 +104,8 @@ bool allow(std::size_t bytes, bool counts_as_data) {
   rlim_t space = g_space.wanted.load(std::memory_order_relaxed), data = g_data.wanted.load(std::memory_order_relaxed);
   if (space == RLIM_INFINITY && data == RLIM_INFINITY) [[likely]]
     return true;
+  // As in the kernel: a soft limit of no data at all (valgrind sets it, to be told of brk) means the hard one.
+  if (data == 0) data = g_data.hard.load(std::memory_order_relaxed);
   Used now = used_now();
   std::uint64_t mapped = stat_page()->gauges[static_cast<std::size_t>(Gauge::mapped_bytes)].load();
   // The window as a whole counts as address space; of it as data only what can be written, which is what is mapped.
@@ -127,6 +130,7 @@ int change(int process, int resource, const struct rlimit* wanted, struct rlimit
     const struct rlimit kernel = for_kernel(*wanted, now);
     if (int error = call(0, resource, &kernel, nullptr); error < 0) return error;
     limit->wanted = wanted->rlim_cur;
+    limit->hard = wanted->rlim_max;
   }
   if (before != nullptr) *before = seen;
   return 0;

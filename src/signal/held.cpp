@@ -1,9 +1,9 @@
 #include "signal/held.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "base/units.hpp"
+#include "signal/local_memory.hpp"
 
 namespace hinterland {
 namespace {
@@ -12,14 +12,19 @@ constexpr std::size_t kTextMax = 256 * kKiB;  // twice the most that execve(2) t
 
 }  // namespace
 
-// The list of many pieces may itself be far: nobody but us reads it.
 Held::Piece* Held::place() {
+  constexpr std::size_t kFirst = kPageSize / sizeof(Piece);
   if (count_ < kHere) return &here_[count_];
   if (count_ - kHere == room_more_) {
-    room_more_ = room_more_ * 2 + 128;
-    auto* larger = static_cast<Piece*>(std::realloc(more_, room_more_ * sizeof(Piece)));
+    std::size_t room = room_more_ == 0 ? kFirst : room_more_ * 2;
+    auto* larger = static_cast<Piece*>(map_local(room * sizeof(Piece)));
     if (larger == nullptr) return nullptr;
+    if (more_ != nullptr) {
+      std::memcpy(larger, more_, room_more_ * sizeof(Piece));
+      unmap_local(more_, room_more_ * sizeof(Piece));
+    }
     more_ = larger;
+    room_more_ = room;
   }
   return &more_[count_ - kHere];
 }
@@ -39,11 +44,7 @@ void Held::let_go() {
     const Piece& piece = i < kHere ? here_[i] : more_[i - kHere];
     hl_self_paging.let_go(piece.address, piece.bytes);
   }
-  if (more_ != nullptr) {
-    int saved_errno = errno;
-    std::free(more_);
-    errno = saved_errno;
-  }
+  if (more_ != nullptr) unmap_local(more_, room_more_ * sizeof(Piece));
 }
 
 void Held::text(const char* pointer) {

@@ -52,7 +52,8 @@ class Held {
     std::uintptr_t address;
     std::size_t bytes;
   };
-  static constexpr std::size_t kHere = 40;
+  // Few calls name more. What is here is part of the caller's stack, which may be a small one.
+  static constexpr std::size_t kHere = 8;
   bool hold(const void* pointer, std::size_t bytes, bool write);
   Piece* place();
   void let_go();

@@ -45,8 +45,7 @@ class StackHeld {
 
 // With both sets here: libc hands them on to the kernel.
 template <typename Change>
-int change_mask(int how, const sigset_t* set, sigset_t* old, Change&& change) {
-  StackHeld held;
+__attribute__((noinline)) int change_held_mask(int how, const sigset_t* set, sigset_t* old, Change&& change) {
   sigset_t before;
   int result = change(how, MaskForKernel(set).get(), &before);
   if (result != 0) return result;
@@ -60,6 +59,13 @@ int change_mask(int how, const sigset_t* set, sigset_t* old, Change&& change) {
   }
   if (set != nullptr && wanted != blocked) hl_self_paging.block(wanted ? 1 : 0);
   return 0;
+}
+
+// The sets are another function's: what holds the stack needs some of it, too, and not at the same time.
+template <typename Change>
+int change_mask(int how, const sigset_t* set, sigset_t* old, Change&& change) {
+  StackHeld held;
+  return change_held_mask(how, set, old, change);
 }
 
 int change_action(int number, const struct sigaction* action, struct sigaction* old,

@@ -25,15 +25,21 @@ HL_HELD(FILE*, popen, (const char* command, const char* how), (command, how), he
 
 // A call that succeeds does not come back to let go, and in a vfork child what is held is the parent's. So nothing is
 // held; should something leave just then, the call fails without effect, and is made again.
+// A function of its own, whose part of the stack is free again when the call is made.
+__attribute__((noinline)) static void bring_in(const char* path, Words words, Words environment) {
+  Held held;
+  held.text(path);
+  held.texts(words);
+  held.texts(environment);
+  held.done(0);
+}
+
 template <typename Call>
 static int execute(const char* path, Words words, Words environment, Call&& call) {
   constexpr int kTries = 100;
   for (int tries = 0;; ++tries) {
-    Held held;
-    held.text(path);
-    held.texts(words);
-    held.texts(environment);
-    int result = (held.done(0), call());
+    bring_in(path, words, environment);
+    int result = call();
     if (errno != EFAULT || tries == kTries) return result;
   }
 }

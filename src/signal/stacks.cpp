@@ -18,6 +18,7 @@
 #include "base/units.hpp"
 #include "signal/held.hpp"
 #include "signal/interposed.hpp"
+#include "signal/local_memory.hpp"
 
 using namespace hinterland;
 
@@ -32,16 +33,6 @@ thread_local char* t_block = nullptr;
 thread_local stack_t t_asked = {nullptr, SS_DISABLE, 0};  // by the program
 pthread_key_t g_key;
 bool g_have_key = false;
-
-// By raw system calls: a mapping of the program's could be far.
-void* map_local(std::size_t bytes) {
-  long made = raw::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return raw::failed(made) ? nullptr : reinterpret_cast<void*>(made);
-}
-void unmap_local(void* address, std::size_t bytes) {
-  raw::call(SYS_munmap, reinterpret_cast<long>(address), static_cast<long>(bytes));
-}
 
 char* make_block() {
   auto* block = static_cast<char*>(map_local(kBlock));

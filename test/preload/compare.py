@@ -4,16 +4,20 @@
 compare.py LIBRARY PROGRAM [ARGUMENT...]
 
 HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FAR its device (mem:; @TEMPORARY@ in it
-stands for a directory that goes afterwards), and HINTERLAND_TEST_LOCAL its budget; with HINTERLAND_TEST_OFF there is none, and the library does nothing.
+stands for a directory that goes afterwards, and for tcp: a server is started), and HINTERLAND_TEST_LOCAL its budget; with HINTERLAND_TEST_OFF there is none, and the library does nothing.
 HINTERLAND_TEST_DIES says that children of it are killed. HINTERLAND_TEST_BESIDE is preloaded both times, before or after
 ours: `before LIBRARY` or `after LIBRARY`. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77
 natively).
 """
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SPACE = 1 << 30  # of a server, bytes
 
 
 def run(command, extra):
@@ -33,6 +37,17 @@ def left_after_a_while(folder):
     return os.listdir(folder)
 
 
+def device_for(library, folder):
+    """A context whose value is the URL."""
+    wanted = os.environ.get("HINTERLAND_TEST_FAR", "mem:").replace("@TEMPORARY@", folder)
+    if wanted != "tcp:":
+        return contextlib.nullcontext(wanted)
+    sys.path.insert(0, os.path.join(HERE, "..", "programs"))
+    from harness import devices, launcher  # noqa: PLC0415: few tests need them
+    command = os.path.join(os.path.dirname(library), "..", "bin", "hinterland")
+    return devices.opened(wanted, launcher.Launcher(command), folder, SPACE)
+
+
 def main():
     library, command = sys.argv[1], sys.argv[2:]
     library = os.environ.get("HINTERLAND_TEST_LIBRARY", library)
@@ -42,10 +57,11 @@ def main():
     if native[0] == 77:
         sys.stderr.buffer.write(native[2])
         return 77
-    with tempfile.TemporaryDirectory() as statistics, tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as statistics, tempfile.TemporaryDirectory() as temporary, \
+            device_for(library, temporary) as far:
         settings = {
             "HINTERLAND_LOCAL": os.environ.get("HINTERLAND_TEST_LOCAL", "64M"),
-            "HINTERLAND_FAR": os.environ.get("HINTERLAND_TEST_FAR", "mem:").replace("@TEMPORARY@", temporary),
+            "HINTERLAND_FAR": far,
             "HINTERLAND_STAT_DIR": statistics,
         }
         if os.environ.get("HINTERLAND_TEST_OFF"):

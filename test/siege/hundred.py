@@ -19,8 +19,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 WAYS = ("mem", "zmem", "file", "tcp", "signal")
 FAR = {"mem": "mem:", "zmem": "zmem:", "file": "file:@TEMPORARY@/far?size=1G", "signal": "mem:"}
-# A program that closes descriptors by instructions keeps what mem: and zmem: hold (docs/reliability.md).
-NOT_PROMISED = {("siege.calls.closed", "file"), ("siege.calls.closed", "tcp")}
 SKIPPED = 77
 
 
@@ -68,8 +66,7 @@ def cases(tests, made):
             yield name, "own", command, variables, folder
         elif not {"HINTERLAND_TEST_FAR", "HINTERLAND_FAULT"} & variables.keys():
             for way, more in made.items():
-                if (name, way) not in NOT_PROMISED:
-                    yield name, way, command, variables | more, folder
+                yield name, way, command, variables | more, folder
 
 
 def passes(times, prefix, command, variables, folder, log):

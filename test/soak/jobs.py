@@ -55,6 +55,28 @@ def foreign(device, minutes):
                timed=False)
 
 
+def held(device, minutes, sequences=200_000):
+    def command(context):
+        return [_script("preload", "differential", "run.py"), "--hinterland", context.hinterland, "--program",
+                os.path.join(context.build, "test", "siege", "siege_held"), "--far", device, "--sequences", sequences]
+    return Job("held-" + device.rstrip(":"), minutes, f"{sequences:,} sequences of system calls and references, over {device}", command,
+               timed=False)
+
+
+def stack_sizes(minutes):
+    return Job("stack-sizes", minutes, "every call on stacks of every size from 4 KiB to 1 MiB, in both fault modes",
+               lambda context: [_script("siege", "stack", "every_size.py"), "--build", context.build], timed=False)
+
+
+def limits(minutes):
+    def command(context):
+        return ["/usr/bin/env", f"PYTHONPATH={_script('cli')}", f"HINTERLAND_TEST_COMMAND={context.hinterland}",
+                f"HINTERLAND_TEST_SOURCE={ROOT}", "HINTERLAND_TEST_SWEEP_STEP=1",
+                "HINTERLAND_TEST_SWEEP=" + os.path.join(context.build, "test", "siege", "siege_sweep"),
+                "/usr/bin/python3", "-B", _script("siege", "limits", "test_sweep.py")]
+    return Job("limits", minutes, "every limit of setrlimit from nothing up, in both fault modes", command, timed=False)
+
+
 JOBS = (
     churn("mem:", 30),
     churn("tcp:", 30),
@@ -64,4 +86,10 @@ JOBS = (
     churn("zmem:", 10, fault="signal"),
     foreign("mem:", 30),
     foreign("zmem:", 30),
+    held("mem:", 15, sequences=1_000_000),
+    held("zmem:", 5),
+    held("file:", 10),
+    held("tcp:", 10),
+    stack_sizes(40),
+    limits(5),
 )

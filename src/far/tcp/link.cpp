@@ -28,6 +28,8 @@ bool may_pass(int error) {
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
+    case EBADF:     // the program has closed it by a call that nobody sees
+    case ENOTSOCK:  // the same, and has put a file of its own there
       return true;
     default:
       return false;
@@ -55,7 +57,7 @@ int Link::end_or_pause() {
 int Link::reserve_number(int descriptor) {
   int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return -errno;
-  descriptor_ = move_high(copy);
+  descriptor_ = numbers_.move_high_beside(copy, kFirstHighDescriptor);
   return 0;
 }
 
@@ -82,7 +84,7 @@ int Link::connect() {
     fd = start_connect(endpoint_);
   }
   if (fd < 0) return fail(-fd, "cannot be reached", kCheckServer, may_pass(-fd));
-  descriptor_ = move_high(fd, descriptor_);
+  descriptor_ = descriptor_ >= 0 ? move_high(fd, descriptor_) : numbers_.move_high_beside(fd, kFirstHighDescriptor);
   handshake_.start(*key_, session_, request_);
   stage_ = Stage::connecting;
   return 0;
@@ -161,7 +163,9 @@ int Link::late() {
 }
 
 void Link::drop() {
-  if (descriptor_ >= 0 && (connected() || ready())) ::shutdown(descriptor_, SHUT_RDWR);
+  bool is_socket =
+      descriptor_ < 0 || !(connected() || ready()) || ::shutdown(descriptor_, SHUT_RDWR) == 0 || errno != ENOTSOCK;
+  if (!is_socket) release();
   stage_ = Stage::down;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "far/descriptor_set.hpp"
 #include "far/tcp/backoff.hpp"
 #include "far/tcp/handshake.hpp"
 #include "far/tcp/socket.hpp"
@@ -17,11 +18,12 @@ namespace hinterland::far {
 
 class Link {
  public:
-  Link() = default;
   ~Link() { close_descriptor(); }
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
+  // New numbers are none of these, which must outlive the link.
+  explicit Link(const DescriptorSet& numbers) : numbers_(numbers) {}
   // Takes a number for the connection that will be started when it is needed: a copy of `descriptor`. 0 or -errno.
   int reserve_number(int descriptor);
   // Starts a fresh connection (dropping the old one), which has to be ready at `deadline_ns` (now_ns() clock). 0 or
@@ -44,12 +46,16 @@ class Link {
   const wire::HandshakeFailure& failure() const { return failure_; }
   const wire::SessionReply& session() const { return handshake_.session(); }
 
-  // Ends the connection for both sides; the number stays taken.
+  // Ends the connection for both sides; the number stays taken, unless something of the program's is there now.
   void drop();
   // Hands the descriptor over to the caller; the next connection gets another number.
   int release() {
     stage_ = Stage::down;
     return std::exchange(descriptor_, -1);
+  }
+  // In a forked child, before it opens anything: a number that the parent has lost may be another descriptor's soon.
+  void forget_if_closed() {
+    if (!is_open(descriptor_)) release();
   }
   // In a forked child: lets go of the parent's descriptor without touching the parent's connection.
   void close_descriptor();
@@ -61,6 +67,7 @@ class Link {
   int end_or_pause();
   int late();
   int drive_handshake();
+  const DescriptorSet& numbers_;
   int descriptor_ = -1;
   Stage stage_ = Stage::down;
   wire::ClientHandshake handshake_;

@@ -6,10 +6,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "base/raw_call.hpp"
 
 namespace hinterland::far {
 namespace {
@@ -21,8 +24,6 @@ T view_of(const Endpoint& endpoint) {
   std::memcpy(&view, &endpoint.address, sizeof view);
   return view;
 }
-
-constexpr int kFirstHighDescriptor = 1000;
 
 }  // namespace
 
@@ -127,6 +128,11 @@ int move_high(int fd, int wanted) {
   ::close(fd);
   return moved;
 }
+
+// Raw: fcntl() is the preloaded library's, to which the runtime's descriptors are not open.
+bool is_open(int fd) { return fd >= 0 && !raw::failed(raw::call(SYS_fcntl, fd, F_GETFD)); }
+
+bool is_of_this_process(int error) { return error == EBADF || error == ENOTSOCK; }
 
 std::int64_t send_some(int fd, std::span<const iovec> parts) {
   msghdr message{};

@@ -40,9 +40,18 @@ void close_at_once(int fd);
 // is the CPU that the peer sent it from.
 bool was_received_here(int fd);
 
+// Above those of other rooms: who takes one back under its old number finds no connection there.
+inline constexpr int kFirstHighDescriptor = 1000;
+
 // Moves a descriptor out of the way of programs that expect low numbers or close ranges: to `wanted` when it is
-// not -1 (what is there is replaced), else to the first free number from 1000 up, or leaves it where limits are low.
+// not -1 (what is there is replaced), else to the first free number from there up, or leaves it where limits are low.
 int move_high(int fd, int wanted = -1);
+
+// Whether the process has a descriptor of this number, ours or the program's. Keeps errno.
+bool is_open(int fd);
+// Whether a call on a socket failed for what this process did: it closed the number by a call that nobody sees, or
+// put something else there. That says nothing of the peer.
+bool is_of_this_process(int error);
 
 // One sendmsg/recvmsg; retried after EINTR. Bytes, 0 at the end of the stream (receive), -EAGAIN, or -errno.
 std::int64_t send_some(int fd, std::span<const iovec> parts);

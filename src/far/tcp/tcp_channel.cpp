@@ -14,7 +14,9 @@
 namespace hinterland::far {
 
 TcpChannel::TcpChannel(TcpDevice& device)
-    : device_(device), spill_(std::make_unique_for_overwrite<std::byte[]>(kSpillBytes)) {
+    : device_(device),
+      link_(device.open_descriptors()),
+      spill_(std::make_unique_for_overwrite<std::byte[]>(kSpillBytes)) {
   channel_ = device.next_channel_name();
 }
 
@@ -33,11 +35,11 @@ TcpChannel::~TcpChannel() {
 int TcpChannel::open_descriptors() {
   int epoll = ::epoll_create1(EPOLL_CLOEXEC);
   if (epoll < 0) return errno;
-  epoll_ = move_high(epoll);
+  epoll_ = device_.open_descriptors().move_high_beside(epoll, kFirstHighDescriptor);
   device_.open_descriptors().add(epoll_);
   int timer = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   if (timer < 0) return errno;
-  timer_ = move_high(timer);
+  timer_ = device_.open_descriptors().move_high_beside(timer, kFirstHighDescriptor);
   device_.open_descriptors().add(timer_);
   epoll_event event{};
   event.events = EPOLLIN;
@@ -67,6 +69,12 @@ std::expected<std::unique_ptr<TcpChannel>, wire::HandshakeFailure> TcpChannel::o
   channel->begun_ = true;
   channel->watch_socket(false);
   return channel;
+}
+
+void TcpChannel::forget_closed_after_fork() {
+  link_.forget_if_closed();
+  if (!is_open(epoll_)) epoll_ = -1;
+  if (!is_open(timer_)) timer_ = -1;
 }
 
 void TcpChannel::abandon_after_fork() {
@@ -175,6 +183,7 @@ void TcpChannel::wait(std::uint64_t timeout_ns) {
     timespec limit{static_cast<time_t>(left / 1'000'000'000u), static_cast<long>(left % 1'000'000'000u)};
     pollfd waiting{epoll_, POLLIN, 0};
     ::ppoll(&waiting, 1, &limit, nullptr);
+    if ((waiting.revents & POLLNVAL) != 0) renew_descriptors();
   }
   if (in_flight_ > 0) reply_time_ns_ = (7 * reply_time_ns_ + (now_ns() - start)) / 8;
 }

@@ -28,6 +28,8 @@ class TcpChannel final : public Channel {
   int event_descriptor() const override { return epoll_; }
   std::uint32_t in_flight() const override { return in_flight_; }
 
+  // In a forked child, before anything is opened: numbers that the parent has lost are not ours.
+  void forget_closed_after_fork();
   // In a forked child: lets go of the parent's descriptors. The channel is dead afterwards.
   void abandon_after_fork();
 
@@ -66,6 +68,11 @@ class TcpChannel final : public Channel {
   void set_timer(std::uint64_t when_ns);  // 0: off
   void replied();
   void watch_socket(bool writable);
+  bool tell_epoll(int operation);
+  bool arm_timer();
+  // What the program has closed by calls that nobody sees is made anew. The connection is, when it is needed.
+  void renew_descriptors();
+  int make_anew(int fresh, int lost);
 
   // tcp_channel_reader.cpp: bytes into pages
   std::size_t offer(std::span<iovec> parts, std::uint16_t* due);

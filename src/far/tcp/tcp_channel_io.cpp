@@ -87,8 +87,13 @@ bool TcpChannel::receive() {
 }
 
 void TcpChannel::fail(int code, const char* what) {
-  bool retrying = link_.starting() || !outbox_.may_retry();
-  link_.drop();
+  // A descriptor that the program has closed says nothing of the server, and is no retry.
+  bool closed_here = is_of_this_process(code);
+  bool retrying = !closed_here && (link_.starting() || !outbox_.may_retry());
+  if (closed_here) progress_ns_ = now_ns();
+  device_.drop(link_);
+  if (closed_here) renew_descriptors();
+  if (gone_) return;
   watch_socket(false);
   reset_reader();
   if (outbox_.empty() && recheck_first_ == kNone) return;  // connected again when there is something to ask
@@ -116,7 +121,7 @@ void TcpChannel::begin() {
 }
 
 void TcpChannel::give_up() {
-  link_.drop();
+  device_.drop(link_);
   watch_socket(false);
   reset_reader();
   complete_everything(device_.lost());
@@ -155,22 +160,61 @@ void TcpChannel::check_time() {
 
 void TcpChannel::set_timer(std::uint64_t when_ns) {
   timer_ns_ = when_ns;
+  if (!arm_timer()) renew_descriptors();
+}
+
+bool TcpChannel::arm_timer() {
   itimerspec when{};
-  when.it_value.tv_sec = static_cast<time_t>(when_ns / 1'000'000'000u);
-  when.it_value.tv_nsec = static_cast<long>(when_ns % 1'000'000'000u);
-  ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+  when.it_value.tv_sec = static_cast<time_t>(timer_ns_ / 1'000'000'000u);
+  when.it_value.tv_nsec = static_cast<long>(timer_ns_ % 1'000'000'000u);
+  return ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr) == 0;
 }
 
 void TcpChannel::watch_socket(bool writable) {
   bool wanted = link_.ready() || link_.connected();
   if (wanted == watching_ && (!wanted || writable == watching_writable_)) return;
-  epoll_event event{};
-  event.events = EPOLLIN | (writable ? static_cast<std::uint32_t>(EPOLLOUT) : 0u);
-  event.data.fd = link_.descriptor();
   int operation = !wanted ? EPOLL_CTL_DEL : watching_ ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  ::epoll_ctl(epoll_, operation, link_.descriptor(), &event);
   watching_ = wanted;
   watching_writable_ = writable;
+  if (!tell_epoll(operation) && wanted) renew_descriptors();
+}
+
+bool TcpChannel::tell_epoll(int operation) {
+  epoll_event event{};
+  event.events = EPOLLIN | (watching_writable_ ? static_cast<std::uint32_t>(EPOLLOUT) : 0u);
+  event.data.fd = link_.descriptor();
+  return ::epoll_ctl(epoll_, operation, link_.descriptor(), &event) == 0;
+}
+
+// Under the old number where that is free, for it may have been given to poll(). -errno: no descriptor is to be had.
+int TcpChannel::make_anew(int fresh, int lost) {
+  if (fresh < 0) return -errno;
+  DescriptorSet& numbers = device_.open_descriptors();
+  if (!is_open(lost)) return move_high(fresh, lost);
+  numbers.remove(lost);  // it is something of the program's now
+  fresh = numbers.move_high_beside(fresh, kFirstHighDescriptor);
+  numbers.add(fresh);
+  return fresh;
+}
+
+void TcpChannel::renew_descriptors() {
+  if (gone_) return;
+  // A set or a timer that takes no orders is lost, too: the program has put a file of its own there.
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = timer_;
+  if (!arm_timer()) timer_ = make_anew(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), timer_);
+  if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, timer_, &event) != 0 &&
+      ::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event) != 0)
+    epoll_ = make_anew(::epoll_create1(EPOLL_CLOEXEC), epoll_);
+  if (timer_ < 0 || epoll_ < 0) {
+    device_.lose(EMFILE, "was connected through descriptors that the program has closed, and others cannot be had");
+    return give_up();
+  }
+  arm_timer();
+  event.data.fd = timer_;
+  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event);
+  if (watching_ && !tell_epoll(EPOLL_CTL_MOD)) tell_epoll(EPOLL_CTL_ADD);
 }
 
 }  // namespace hinterland::far

@@ -118,18 +118,22 @@ std::expected<wire::Header, int> TcpDevice::call_locked(wire::Type type) {
   wire::Header request = wire::make_request(type, 0, turn.id), reply;
   std::uint64_t start = now_ns();
   int result = control_.ready() ? exchange_locked(request, turn.end, &reply, start + timeout_ns_) : -ENOTCONN;
-  if (result == 0) return reply;
-  std::uint64_t deadline = start + timeout_ns_ + kRetryNs;
-  control_.drop();
-  if (connect(control_, wire::Type::session_join, control_channel_, deadline) != 0 || drive_to_end(control_) != 0) {
-    lose(control_.failure());
-    return std::unexpected(lost());
+  for (bool again = true; result != 0 && again;) {
+    // What the program has closed says nothing of the server: that is no retry, and has its own time.
+    again = is_of_this_process(-result);
+    std::uint64_t deadline = (again ? now_ns() : start) + timeout_ns_ + kRetryNs;
+    drop(control_);
+    if (connect(control_, wire::Type::session_join, control_channel_, deadline) != 0 || drive_to_end(control_) != 0) {
+      lose(control_.failure());
+      return std::unexpected(lost());
+    }
+    connected_anew_locked();
+    count_reconnect();
+    result = exchange_locked(request, turn.end, &reply, deadline);
+    again |= is_of_this_process(-result);
   }
-  connected_anew_locked();
-  count_reconnect();
-  result = exchange_locked(request, turn.end, &reply, deadline);
   if (result == 0) return reply;
-  control_.drop();
+  drop(control_);
   lose(-result, reason(-result));
   return std::unexpected(lost());
 }
@@ -189,7 +193,7 @@ bool TcpDevice::tell_give_backs_locked() {
       end = give_backs_.end();
     }
     std::int64_t n = send_give_backs_locked(end);
-    if (n < 0 && n != -EAGAIN) control_.drop();
+    if (n < 0 && n != -EAGAIN) drop(control_);
     if (n <= 0) return false;
   }
 }
@@ -201,7 +205,7 @@ bool TcpDevice::take_answers_locked() {
     int result = receive_reply_locked(&reply);
     if (result == -EAGAIN) return true;
     if (result == 0 && is_expected_locked(reply)) continue;
-    control_.drop();
+    drop(control_);
     return false;
   }
 }

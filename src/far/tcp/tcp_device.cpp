@@ -1,5 +1,6 @@
 #include "far/tcp/tcp_device.hpp"
 
+#include <fcntl.h>
 #include <sodium.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,6 +78,7 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
       pages_ = std::move(*pages);
       give_backs_.create(pages_);
       info_.capacity_bytes = std::uint64_t{slabs} * kSlabBytes;
+      anchor();
       return {};
     }
     // Another address may help only where nobody was met at this one.
@@ -107,10 +109,23 @@ int TcpDevice::drive_to_end(Link& link) {
   return result;
 }
 
+void TcpDevice::drop(Link& link) {
+  int before = link.descriptor();
+  link.drop();
+  renumber(before, link);
+}
+
 void TcpDevice::renumber(int before, const Link& link) {
   if (link.descriptor() == before) return;
   descriptors_.remove(before);
   descriptors_.add(link.descriptor());
+}
+
+void TcpDevice::anchor() {
+  int copy = ::fcntl(control_.descriptor(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return;
+  anchor_.emplace(descriptors_.move_high_beside(copy, kFirstHighDescriptor));
+  descriptors_.add(anchor_->descriptor());
 }
 
 // Told of the end, the server frees the memory at once instead of waiting for us to come back.
@@ -140,7 +155,7 @@ bool TcpDevice::tell(wire::Type type, int milliseconds) {
     wire::Header header = wire::make_request(type, 0, 0);
     iovec part{&header, sizeof header};
     std::int64_t sent = send_some(control_.descriptor(), {&part, 1});
-    if (sent > 0 && sent < static_cast<std::int64_t>(sizeof header)) control_.drop();  // half a frame helps nobody
+    if (sent > 0 && sent < static_cast<std::int64_t>(sizeof header)) drop(control_);  // half a frame helps nobody
   }
   control_mutex_.unlock();
   return ready;
@@ -221,6 +236,9 @@ Status TcpDevice::after_fork_in_child() {
   descriptors_.clear();
   forked_ = true;
   // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.
+  for (TcpChannel* channel : channels_) channel->forget_closed_after_fork();
+  control_.forget_if_closed();
+  anchor_.reset();
   int inherited = control_.release();
   control_channel_ = random_process_name();
   int result = 0;
@@ -231,6 +249,7 @@ Status TcpDevice::after_fork_in_child() {
   if (inherited >= 0) ::close(inherited);
   for (TcpChannel* channel : channels_) channel->abandon_after_fork();
   channels_.clear();
+  if (result == 0) anchor();
   if (result == 0) return {};
   // Its pages are lost to the child; what is local is not.
   lose(control_.failure());

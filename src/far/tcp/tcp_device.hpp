@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@
 #include "far/tcp/give_backs.hpp"
 #include "far/tcp/link.hpp"
 #include "far/tcp/shared_pages.hpp"
+#include "kernel/kept_file.hpp"
 
 namespace hinterland::far {
 
@@ -75,6 +77,7 @@ class TcpDevice final : public Device {
   // Does what the link can do without waiting: Link::drive(). Its descriptor may get another number.
   int drive(Link& link);
   int drive_to_end(Link& link);  // likewise, and waits
+  void drop(Link& link);         // Link::drop()
   bool is_of_forked_child() const { return forked_; }
   // Gives the device up: the first call says why in the log. Thread-safe.
   void lose(int code, const char* what);
@@ -93,6 +96,9 @@ class TcpDevice final : public Device {
   void renumber(int before, const Link& link);
   TcpDevice(SecretKey key, const DeviceSettings& settings) : key_(std::move(key)), timeout_ns_(settings.timeout_ns) {}
   Result<std::uint32_t> allocate_slab_alone();
+  // Another copy of the control connection's descriptor, for the keeper: while that lives the session does, though
+  // the program closes all that it can and asks for nothing for longer than the server waits.
+  void anchor();
   Status open_session(const std::vector<Endpoint>& endpoints);
   Error describe(const wire::HandshakeFailure& failure) const;
   bool tell(wire::Type type, int milliseconds);
@@ -126,10 +132,11 @@ class TcpDevice final : public Device {
   bool forked_ = false;  // set before there are other threads
 
   DescriptorSet descriptors_;  // of all connections and channels
+  std::optional<KeptFile> anchor_;
 
   mutable Mutex control_mutex_;
   // Guarded by control_mutex_:
-  Link control_;
+  Link control_{descriptors_};
   std::uint64_t control_channel_ = 0;  // and in its upper half the name of this process in the session
   std::array<std::byte, sizeof(wire::Header)> reply_{};  // of a reply that has come in part
   std::size_t reply_have_ = 0;

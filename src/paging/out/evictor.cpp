@@ -287,32 +287,6 @@ void Evictor::after_refused_move(Victim& victim, std::uint32_t frame, std::int64
   refuse(victim);
 }
 
-// Protect, copy, unmap. I2: from the protection on no write lands; the fault it causes waits for the busy bit.
-bool Evictor::take_by_copy(Victim& victim, std::uint32_t frame) {
-  std::uintptr_t address = core_.address_of(victim.page);
-  LockGuard guard(core_.protection_mutex);  // and nobody makes it writable with mprotect meanwhile
-  // MOVE refuses pages of mappings that are not writable, and of those that are executable or locked. The latter can
-  // be written while they are copied, so without write protection they stay.
-  bool can_protect = core_.kernel.features().write_protect;
-  if (!can_protect && core_.kernel.make_exclusive(address) == 0) return false;
-  if (can_protect && core_.kernel.write_protect(address, kPageSize, true) != 0) return false;
-  std::int64_t done =
-      core_.kernel.copy(core_.frames.address_of(frame), core_.memory_of(victim.page), kPageSize, false);
-  if (done == -EFAULT && core_.kernel.read_memory(bounce_.data(), address, kPageSize) == kPageSize)  // PROT_NONE
-    done = core_.kernel.copy(core_.frames.address_of(frame), bounce_.data(), kPageSize, false);
-  if (done != static_cast<std::int64_t>(kPageSize)) {
-    if (can_protect && victim.word.dirty()) core_.kernel.write_protect(address, kPageSize, false);
-    return false;
-  }
-  iovec range{reinterpret_cast<void*>(address), kPageSize};
-  if (core_.kernel.discard({&range, 1}) == 0) return true;
-  // Locked into memory meanwhile, or by a raw system call. The frame's copy goes.
-  range.iov_base = reinterpret_cast<void*>(core_.frames.address_of(frame));
-  core_.kernel.discard({&range, 1});
-  if (can_protect && victim.word.dirty()) core_.kernel.write_protect(address, kPageSize, false);
-  return false;
-}
-
 // A victim that cannot be taken (pinned by the kernel, no frame): it stays, and comes up again later.
 void Evictor::refuse(const Victim& victim) {
   count(Counter::reclaim_refused_pages);

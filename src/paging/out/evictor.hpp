@@ -65,6 +65,7 @@ class Evictor {
   Victims discarded_one_by_one(Victims victims);
   std::size_t take_into_frames(Victims victims);  // how many of the first were taken (or let go)
   std::int64_t take_run(Victims run, FrameRun frames);
+  std::int64_t move_unwritable(const Victim& victim, std::uint32_t frame);
   bool take_by_copy(Victim& victim, std::uint32_t frame);
   void refuse(const Victim& victim);
   void after_refused_move(Victim& victim, std::uint32_t frame, std::int64_t error);

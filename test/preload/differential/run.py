@@ -4,7 +4,8 @@
 run.py --hinterland COMMAND --program PROGRAM [--sequences N] [--seed N] [--first N] [--local SIZE] [--far URL]
        [--option OPTION ...]
 
-Far memory pages from the start, with a budget far below what the sequences use. With --sequences many processes are
+Far memory pages from the start, with a budget far below what the sequences use; for tcp: and file: a server and a file
+are made. With --sequences many processes are
 run, one after the other, and their progress is printed. A difference prints the command that repeats it, and the first
 call that differs. HINTERLAND_TEST_SEED and HINTERLAND_TEST_CALLS (here: sequences) stand in for --seed and
 --sequences. Exit status: 0 equal, 1 different, 77 skipped.
@@ -17,6 +18,13 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "programs"))
+sys.dont_write_bytecode = True
+
+from harness import devices  # noqa: E402
+from harness.launcher import Launcher  # noqa: E402
+
+SPACE = 1 << 30  # of a file or a server, bytes
 BATCH = 12800  # sequences a process: 50 rounds
 
 
@@ -132,8 +140,11 @@ def compare(options):
 
 
 def main():
+    options = command_line()
     try:
-        return compare(command_line())
+        with tempfile.TemporaryDirectory() as folder, \
+                devices.opened(options.far, Launcher(options.hinterland), folder, SPACE) as options.far:
+            return compare(options)
     except Skipped as reason:
         print(reason, file=sys.stderr)
         return 77

@@ -86,7 +86,7 @@ static int ring_send(struct Ring* ring, int socket, const void* from, size_t byt
   return result;
 }
 
-static void ring_wait_until_given_back(struct Ring* ring) {
+static inline void ring_wait_until_given_back(struct Ring* ring) {
   int none;
   while (ring->pending > 0) ring_take(ring, &none);
 }

@@ -19,7 +19,8 @@ enum { kPage = 4096, kBelow = 128 << 10, kBusy = 24 << 20 };
 
 enum way { kAlternate, kCoroutine, kFarCoroutine, kThread, kWays };
 static const char* const kWayNames[] = {"alternate", "coroutine", "far-coroutine", "thread"};
-static const size_t kSizes[] = {4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 1 << 20};
+// KiB of the stacks: these, or all that --sizes names.
+static const size_t kSizes[] = {4, 8, 16, 32, 64, 1024};
 
 static struct {
   const struct call* call;
@@ -103,7 +104,12 @@ static void* use_much(void* unused) {
   return unused;
 }
 
-// depth [WAY...]: all ways without any
+static void try_all(enum way way, size_t kibibytes) {
+  for (const struct call* call = kCalls; call->name != NULL; ++call)
+    if (fits(way, kibibytes << 10)) try(call, way, kibibytes << 10);
+}
+
+// depth [--sizes=FIRST-LAST/STEP] [WAY...]: all ways without any
 int main(int count, char** words) {
   check_preloaded();
   alarm(150);
@@ -113,12 +119,16 @@ int main(int count, char** words) {
   CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
   pthread_t busy;
   CHECK(pthread_create(&busy, NULL, use_much, NULL) == 0);
+  size_t first = 0, last = 0, step = 0;
+  if (count > 1 && sscanf(words[1], "--sizes=%zu-%zu/%zu", &first, &last, &step) == 3) {
+    CHECK(step > 0);
+    --count, ++words;
+  }
   for (enum way way = 0; way < kWays; ++way) {
     int wanted = count == 1;
     for (int i = 1; i < count; ++i) wanted |= strcmp(words[i], kWayNames[way]) == 0;
-    for (size_t size = 0; wanted && size < sizeof kSizes / sizeof *kSizes; ++size)
-      for (const struct call* call = kCalls; call->name != NULL; ++call)
-        if (fits(way, kSizes[size])) try(call, way, kSizes[size]);
+    for (size_t size = first; wanted && step > 0 && size <= last; size += step) try_all(way, size);
+    for (size_t i = 0; wanted && step == 0 && i < sizeof kSizes / sizeof *kSizes; ++i) try_all(way, kSizes[i]);
   }
   atomic_store(&g_enough, 1);
   CHECK(pthread_join(busy, NULL) == 0);

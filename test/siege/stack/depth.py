@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program that measures how much of its caller's stack each call uses, natively and on far memory.
 
-depth.py LIBRARY PROGRAM [WAY...]
+depth.py LIBRARY PROGRAM [--sizes=FIRST-LAST/STEP] [WAY...]
 
 Other results than natively are a failure, and so is a call that uses more than 512 bytes beyond what it uses natively.
 HINTERLAND_TEST_BESIDE names a library that is preloaded after ours, --list prints every call. Exit status: 0 fine,
@@ -22,11 +22,9 @@ HEAP = {"malloc", "malloc/100K", "malloc/9M", "calloc", "memalign", "realloc", "
         "fdopen"}
 # So do hints (src/runtime/entry.cpp).
 HEAP |= {"hl_read", "hl_write", "hl_seq_read", "hl_prefetch", "hl_cold", "hl_pin", "hl_unpin", "hl_discard"}
-# By signal, what a call of libc's uses is noted on the caller's stack, forty places of sixteen bytes (src/signal/held.hpp).
-NOTED = {"pthread_create", "thrd_create", "execve", "execl"}
-# And these have a far stack held (src/signal/masks.cpp).
-NOTED |= {"pthread_sigmask", "sigprocmask"}
-NOTED_BYTES = 1000
+
+# By signal, words are gathered on the caller's stack, and brought in from there.
+GATHERED, GATHERED_BYTES = {"execl"}, 400
 
 
 def deepest(output):
@@ -59,7 +57,7 @@ def main():
     here, lines = deepest(output)
     allowed = {call: LIMIT + natively.get(call, 0) for call in here}
     if os.environ.get("HINTERLAND_FAULT") == "signal":
-        allowed |= {call: allowed[call] + NOTED_BYTES for call in NOTED}
+        allowed |= {call: allowed[call] + GATHERED_BYTES for call in GATHERED & allowed.keys()}
     problems = [f"{call}: {used} bytes of the caller's stack, natively {natively[call]}" for call, used in here.items()
                 if used > allowed[call]]
     if (status, lines) != (native_status, expected):
