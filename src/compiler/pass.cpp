@@ -22,7 +22,7 @@ using namespace llvm;
 
 namespace {
 
-// Printed by `-mllvm -stats`, also by compilers that were built without assertions.
+// Written by `clang -save-stats`, also by compilers that were built without assertions.
 TrackingStatistic accesses_seen(DEBUG_TYPE, "Accesses", "Accesses to memory that may be far");
 TrackingStatistic accesses_left(DEBUG_TYPE, "AccessesLeft", "Accesses left to faults");
 TrackingStatistic sites_made(DEBUG_TYPE, "Sites", "Sites of hints");

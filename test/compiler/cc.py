@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """hinterland cc: hints with clang 19; with anything else one message and the plain program. cc.py HINTERLAND"""
+import json
 import os
 import pathlib
 import shutil
@@ -9,7 +10,7 @@ import tempfile
 
 from common import expect, skip_without
 
-HINTERLAND = sys.argv[1]
+HINTERLAND = os.path.abspath(sys.argv[1])
 SOURCE = "#include <stdio.h>\nlong look(long** p, long i) { return *p[i]; }\nint main(void) { long v = 42, *p[1] = {&v}; printf(\"%ld\\n\", look(p, 0)); return 0; }\n"
 
 
@@ -41,6 +42,9 @@ def check_hints(folder):
     expect(cc("clang-19", "-c", "-O2", folder + "/a.c", "-o", folder + "/a.o").returncode == 0, "without --, too")
     done = cc("--", "clang-19", folder + "/a.o", "-o", program)
     expect(done.returncode == 0 and done.stderr == "" and is_hinted(program), f"linking says nothing: {done.stderr}")
+    done = cc("--", "clang-19", "-O2", "-save-stats", "-c", folder + "/a.c", "-o", folder + "/s.o")
+    counts = json.loads(pathlib.Path("a.stats").read_text())
+    expect(counts.get("hinterland.Sites") == 2 and counts.get("hinterland.Accesses") == 2, f"statistics: {counts}")
     if shutil.which("ccache"):
         done = cc("--", "ccache", "clang-19", "-O2", "-c", folder + "/a.c", "-o", folder + "/b.o")
         expect(done.returncode == 0 and is_hinted(folder + "/b.o"), f"behind ccache: {done.stderr}")
@@ -85,6 +89,7 @@ def check_errors(folder):
 def main():
     skip_without("clang-19", "gcc")
     with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # where the compiler writes its statistics
         pathlib.Path(folder, "a.c").write_text(SOURCE)
         check_hints(folder)
         check_others(folder)

@@ -38,6 +38,19 @@ def check_text_is_not_writable(runner, folder):
     expect(b"/maps\n" in output and b"wxp" not in output.replace(b"rwxs", b""), f"no writable text:\n{output.decode()}")
 
 
+def check_other_version(runner, folder):
+    """A module of a compiler that is newer than the runtime runs without its hints, and that is said."""
+    with open(folder + "/newer.c", "w") as source:
+        source.write("#include <stdint.h>\n#include <stdio.h>\n"
+                     "struct module { uint32_t version, entry_bytes; const void *first, *end; void (*checks[4])(void); };\n"
+                     "extern void hl_hinted_module(struct module*) __attribute__((weak));\n"
+                     "int main(void) { struct module newer = {2, 12, &newer, &newer, {0}};\n"
+                     "if (hl_hinted_module) hl_hinted_module(&newer);\nreturn newer.checks[0] != 0; }\n")
+    call(["clang-19", "-fPIE", "-pie", folder + "/newer.c", "-o", folder + "/newer"])
+    _, messages = runner.far([folder + "/newer"], "4M")
+    expect("hints by the compiler of version 2, and this runtime knows version 1" in messages, messages)
+
+
 def check_registers(runner, folder):
     """The slow path and the counting checks keep all registers, thousands of times, with pages that have to come."""
     call(["clang-19", "-O2", f"-fpass-plugin={sys.argv[1]}", PROGRAMS / "registers.c", "-o", folder + "/registers"])
@@ -100,6 +113,7 @@ def main():
         runner = Runner(preload, folder)
         check_loading(runner, folder)
         check_text_is_not_writable(runner, folder)
+        check_other_version(runner, folder)
         check_registers(runner, folder)
         check_profile(runner, folder)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs compiled plain and hinted: programs.py PLUGIN PRELOADED NAME
 
-Equal output natively and far with 4 and 10 MiB local (some 10 and 25 %), at each level of optimisation."""
+Equal output natively and far at each level of optimisation: with 4 MiB local (some 10 %), and one with 10 MiB (25 %)."""
 import pathlib
 import sys
 import tempfile
@@ -37,7 +37,7 @@ def check(name, plugin, preload, folder):
         hinted = f"{folder}/hinted{number}"
         call([compiler, f"-fpass-plugin={plugin}", "-pthread", *options, source, "-o", hinted])
         expect(call([hinted]).stdout == expected, f"{name} {options}: natively as plain")
-        for local in FAR:
+        for local in FAR if number == 1 else FAR[:1]:
             output, messages = runner.far([hinted], local)
             expect(output == expected, f"{name} {options}: with {local} local as natively")
             sites = sites_in(messages, hinted)

@@ -1,4 +1,4 @@
-// Strings, maps, exceptions through hinted frames, virtual calls and threads. Some 60 MiB.
+// Strings, maps, exceptions through hinted frames, virtual calls and threads. Some 30 MiB.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -34,7 +34,7 @@ struct Named final : Shape {
 
 std::uint64_t shapes() {
   std::vector<std::unique_ptr<Shape>> all;
-  for (std::uint64_t i = 0; i < 150000; ++i)
+  for (std::uint64_t i = 0; i < 60000; ++i)
     if (i % 3 == 0)
       all.push_back(std::make_unique<Named>("a shape with a name that is not short: " + std::to_string(i)));
     else
@@ -52,7 +52,7 @@ std::uint64_t shapes() {
 std::uint64_t words() {
   std::map<std::string, std::uint64_t> ordered;
   std::unordered_map<std::string, std::uint64_t> hashed;
-  for (std::uint64_t i = 0; i < 120000; ++i) {
+  for (std::uint64_t i = 0; i < 50000; ++i) {
     const std::string word = "word " + std::to_string(i * 2654435761u % 100003) + " of the text that is counted";
     ++ordered[word];
     hashed[word] += i;
@@ -68,13 +68,13 @@ std::uint64_t words() {
 }
 
 std::uint64_t threads() {
-  std::vector<std::uint64_t> numbers(1 << 20), sums(4);
+  std::vector<std::uint64_t> numbers(1 << 19), sums(4);
   std::vector<std::thread> workers;
   for (std::uint64_t i = 0; i < numbers.size(); ++i) numbers[i] = i * 0x9E3779B97F4A7C15u;
   for (std::size_t t = 0; t < sums.size(); ++t)
     workers.emplace_back([&, t] {
       std::uint64_t at = t, sum = 0;
-      for (int i = 0; i < 200000; ++i) {
+      for (int i = 0; i < 60000; ++i) {
         at = numbers[at % numbers.size()] >> 20;
         sum = sum * 31 + at;
       }
