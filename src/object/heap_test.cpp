@@ -106,8 +106,7 @@ void come_back(const std::string& url) {
   SCOPED_TRACE(url + ", " + std::to_string(kBytes) + " bytes");
   HeapForTest heap(url);
   std::vector<ptr<Known<kBytes>>> items;
-  const std::size_t count =
-      std::max<std::size_t>(std::min<std::size_t>(32 * kMiB / kBytes, 20'000), 16 * kMiB / kBytes);
+  const std::size_t count = 14 * kMiB / (kBytes + sizeof(Header));
   for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<kBytes>(i));
   for (int pass = 0; pass < 2; ++pass)
     for (std::size_t i = 0; i < count; ++i) {
