@@ -63,8 +63,8 @@ typedef struct hl_policy_env {
   hl_page (*page_at)(void* runtime, uint64_t place);
 } hl_policy_env;
 
-/* hl_policy_ops::flags: an unchanged page that leaves is gone at once. Without it the runtime may keep such a page for
- * a while outside of the program's view, where that pays, so that it comes back without being fetched. */
+/* hl_policy_ops::flags: an unchanged page that leaves is gone at once. Without it the runtime may keep such a page
+ * for a while outside of the program's view, where that pays, so that it comes back without being fetched. */
 #define HL_POLICY_LEAVES_AT_ONCE 1u
 
 /* Returned by missed(): the runtime reads ahead as it does without the policy. */

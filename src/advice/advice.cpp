@@ -7,10 +7,10 @@
 #include <numeric>
 #include <optional>
 
-#include "base/units.hpp"
-#include "policy/policies.hpp"
 #include "advice/expression_types.hpp"
 #include "advice/locate.hpp"
+#include "base/units.hpp"
+#include "policy/policies.hpp"
 
 namespace hinterland::trace {
 namespace {

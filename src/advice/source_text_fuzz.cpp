@@ -1,9 +1,9 @@
 // Sources of anybody's making, most of them no C: read to the end, and what is found can be written down.
 #include <string>
 
-#include "base/check.hpp"
 #include "advice/hint_text.hpp"
 #include "advice/patch.hpp"
+#include "base/check.hpp"
 
 using namespace hinterland;
 

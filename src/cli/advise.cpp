@@ -5,14 +5,14 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "advice/advice.hpp"
+#include "advice/patch_plan.hpp"
 #include "base/log.hpp"
 #include "cli/advise_text.hpp"
 #include "cli/budget_text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/output_file.hpp"
 #include "cli/replay_settings.hpp"
-#include "advice/advice.hpp"
-#include "advice/patch_plan.hpp"
 
 namespace hinterland::cli {
 namespace {

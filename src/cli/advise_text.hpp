@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cli/figures.hpp"
 #include "advice/advice.hpp"
+#include "cli/figures.hpp"
 #include "trace/trace_file.hpp"
 
 namespace hinterland::cli {

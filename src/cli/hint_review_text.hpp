@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cli/figures.hpp"
 #include "advice/hint_review.hpp"
+#include "cli/figures.hpp"
 
 namespace hinterland::cli {
 
