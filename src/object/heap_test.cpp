@@ -364,7 +364,8 @@ TEST(HeapFork, AChildHasWhatWasLocalAndHarmsNothing) {
   if (child == 0) {
     hl::far::throw_when_lost(true);
     std::size_t lost = 0;
-    for (std::size_t i = 0; i < items.size(); ++i) try {
+    // Each that is lost is an exception: some of them are enough.
+    for (std::size_t i = 0; i < items.size() && lost < 1000; ++i) try {
         if (!items[i].read().holds(i)) _exit(2);
       } catch (const hl::far::object_lost&) {
         ++lost;
