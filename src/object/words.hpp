@@ -10,16 +10,17 @@
 //
 // Who may change what, from what, when:
 //
-//     local -> local      who dereferences it (takes kCold, kClean away), by compare-and-swap, at any time
-//     local -> leaving    an evacuator that has claimed the object's region, under the region's lock
-//     leaving -> local    who dereferences it: the object stays after all. At any time but when it is busy
-//     leaving -> busy     that evacuator, under the lock, a grace period after marking: nobody has its address any
-//     more busy -> local       that evacuator: at a new address, or where it was busy -> leaving     that evacuator:
-//     its bytes are copied, and on the way to the device busy, leaving->far  that evacuator: it is there. From
-//     leaving under the lock, and only if it is leaving still far -> arriving     who dereferences it, or looks
-//     ahead, by compare-and-swap arriving -> local   that thread, or -> far again when the device failed any ->
-//     another pointer's word, or none: the pointer's owner, under the lock of the object's region where it is
-//                         local; waits while it is busy or arriving
+//   - local to local: who dereferences it (takes kCold, kClean away), by compare-and-swap, at any time.
+//   - local to leaving: an evacuator that has claimed the object's region, under the region's lock.
+//   - leaving to local: who dereferences it, so that the object stays after all. At any time but when it is busy.
+//   - leaving to busy: that evacuator, under the lock, a grace period after marking: nobody has its address any more.
+//   - busy to local: that evacuator, at a new address, or where it was.
+//   - busy to leaving: that evacuator, when its bytes are copied, and on the way to the device.
+//   - busy or leaving to far: that evacuator, when it is there. From leaving under the lock, and only if it still is.
+//   - far to arriving: who dereferences it, or looks ahead, by compare-and-swap.
+//   - arriving to local: that thread; or to far again when the device failed.
+//   - any to another pointer's word, or none: the pointer's owner, under the lock of the object's region where it is
+//     local; waits while it is busy or arriving.
 //
 // A header's owner is read by evacuators under the region's lock, and changed by pointers that move under it: while
 // the lock is held, the word that the owner names is there. While a word is busy, its pointer can neither move nor
