@@ -109,7 +109,9 @@ class Compare(CommandTest):
         self.assertIn(b"only its exit status is compared", done.stderr)
 
     def test_each_run_gets_the_same_signals(self):
-        done = self.compare("--local", "16M", program=["/bin/grep", "Sig[BI]", "/proc/self/status"])
+        # Less signals 29 to 36: libc takes two of them for itself as soon as there is a thread, ignored or not before.
+        done = self.compare("--local", "16M", program=["/bin/sed", "-n", r"/Sig[BI]/s/..\(.\{7\}\)$/\1/p",
+                                                       "/proc/self/status"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(b"something else each time", done.stderr)
 
