@@ -4,29 +4,27 @@
 
 #include <cerrno>
 
-#include "base/check.hpp"
 #include "paging/out/evictor.hpp"
-#include "paging/page/reservation.hpp"
+#include "paging/out/writable_moment.hpp"
 
 namespace hinterland {
 
-// A page of a mapping that may be read alone, which MOVE would refuse for that. What the kernel was given while the
-// page could be written (a buffer that is registered, a request under way) it still writes to: only MOVE sees that,
-// and a copy would lose it. So the mapping may be written for the moment, while the page itself is protected, and
-// mprotect is kept out: who writes to it waits for the busy bit, and then is told that he may not. Not where nothing
-// may be read, or what is there is executed: there a moment would be seen. What move() says; -EINVAL: it cannot be
-// tried.
+// A page of a mapping that MOVE refuses, because it may not be written or is executable. What the kernel was given
+// while the page could be written (a buffer that is registered, a request under way) it still writes to: only MOVE
+// sees that, and a copy would lose it. So the mapping may be written for the moment, while the page itself is
+// protected, and mprotect is kept out: who writes to it waits for the busy bit, and then is told that he may not. What
+// move() says; -EINVAL: it cannot be tried.
 std::int64_t Evictor::move_unwritable(const Victim& victim, std::uint32_t frame) {
   std::uintptr_t address = core_.address_of(victim.page), target = core_.frames.address_of(frame);
-  void* memory = core_.memory_of(victim.page);
-  if (!core_.take_by_move || core_.kernel.protection_of_mapping(address) != PROT_READ) return -EINVAL;
-  if (raw_mprotect(memory, kPageSize, PROT_READ | PROT_WRITE) != 0) return -EINVAL;
+  const int protection = core_.take_by_move ? core_.kernel.protection_of_mapping(address) : -EINVAL;
+  if (protection < 0) return -EINVAL;
+  WritableMoment moment(core_.memory_of(victim.page), reinterpret_cast<void*>(target), protection);
+  if (!moment) return -EINVAL;
   std::int64_t moved = core_.kernel.move(target, address, kPageSize);
   if (moved == -EBUSY) {  // perhaps only shared since a fork
     core_.kernel.make_exclusive_for_reading(address);
     moved = core_.kernel.move(target, address, kPageSize);
   }
-  HL_CHECK_OP(raw_mprotect(memory, kPageSize, PROT_READ), ==, 0);  // there was a mapping of its own for it
   return moved;
 }
 

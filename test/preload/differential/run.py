@@ -13,6 +13,7 @@ call that differs. HINTERLAND_TEST_SEED and HINTERLAND_TEST_CALLS (here: sequenc
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -94,6 +95,14 @@ def first_difference(left, right):
     return -1
 
 
+def differing_sequence(theirs, ours):
+    """The number, as text: what was found wrong names it, and otherwise the line is a sequence's. "" if neither."""
+    found = re.match(r"wrong in sequence (\d+)", ours)
+    if found:
+        return found.group(1)
+    return theirs.split()[0] if theirs[:1].isdigit() else ""
+
+
 def explain(runs, options, native, far, errors):
     number = first_difference(native[1], far[1])
     print(f"status: native {native[0]}, far {far[0]}\n{errors}")
@@ -102,9 +111,9 @@ def explain(runs, options, native, far, errors):
     theirs = native[1][number] if number < len(native[1]) else "<end>"
     ours = far[1][number] if number < len(far[1]) else "<end>"
     print(f"native  {theirs}\nfar     {ours}")
-    if not theirs[:1].isdigit():
+    sequence = differing_sequence(theirs, ours)
+    if not sequence:
         return
-    sequence = theirs.split()[0]
     repeat = [str(options.seed), sequence, "1", sequence]
     print(f"repeat with: {options.program} {' '.join(repeat)}")
     native, far, _ = runs.both(repeat)

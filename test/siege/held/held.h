@@ -54,6 +54,7 @@ struct Request {
   int cell, cells;
   uint64_t stamps[kLongest * kCellsOfPage];  // of what is read or written
   bool dropped[kLongest * kCellsOfPage];     // the cell's page is the lane's no more
+  bool together[kLongest * kCellsOfPage];    // and the request under way and what is registered hold the same one
   long result;
 };
 

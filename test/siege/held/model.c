@@ -76,9 +76,17 @@ void cell_written(struct Lane* lane, int cell, uint64_t stamp) {
   cell_seen(lane, cell, stamp);
 }
 
+// The cell's place in a request that still has its page; -1: it has none.
+static int index_in(const struct Request* request, int cell) {
+  int index = cell - request->cell;
+  return request->under_way && index >= 0 && index < request->cells && !request->dropped[index] ? index : -1;
+}
+
 // Requests keep the pages that they began with.
 static void leave_requests(struct Lane* lane, int cell) {
   struct Request* requests[] = {&lane->request, &lane->registered};
+  int here = index_in(&lane->request, cell), there = index_in(&lane->registered, cell);
+  if (here >= 0 && there >= 0) lane->request.together[here] = true;
   for (int i = 0; i < 2; ++i) {
     struct Request* request = requests[i];
     if (!request->under_way || cell < request->cell || cell >= request->cell + request->cells) continue;

@@ -68,8 +68,11 @@ static void finish_request(struct Lane* lane) {
   int cells = request->cells;
   request->under_way = false;
   if (request->reads) {
-    for (int i = 0; i < cells; ++i)
-      if (!request->dropped[i]) lane->cells[request->cell + i] = request->stamps[i];
+    for (int i = 0; i < cells; ++i) {
+      int cell = request->cell + i;
+      if (!request->dropped[i]) lane->cells[cell] = request->stamps[i];
+      if (request->together[i]) lane->registered.stamps[cell - lane->registered.cell] = request->stamps[i];
+    }
     return;
   }
   CHECK(pread(g_plain, g_bytes, bytes, (off_t)lane->number * kAll) == (ssize_t)bytes);
@@ -173,6 +176,7 @@ static int ring_fixed(struct Ring* ring, bool reads, int file, char* at, size_t 
 static void unregister(struct Lane* lane, struct Ring* ring) {
   CHECK(syscall(SYS_io_uring_register, ring->descriptor, IORING_UNREGISTER_BUFFERS, NULL, 0) == 0);
   lane->registered.under_way = false;
+  memset(lane->request.together, 0, sizeof lane->request.together);
   record(lane, "unregistered", lane->registered.cell, lane->registered.cells, 0);
 }
 
