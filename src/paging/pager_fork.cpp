@@ -127,7 +127,6 @@ Status Pager::Impl::resume_in_child() {
   Status opened = core.kernel.open();
   if (!opened && core.managed.load()) return opened;
   core.pages.after_fork_in_child();
-  core.protection_mutex.reset_after_fork();
   core.policy.after_fork_in_child();
   threads.clear();
   core.budget.after_fork_in_child();
@@ -154,6 +153,7 @@ Status Pager::Impl::resume_in_child() {
 // anything else is mapped here: it would come to lie in the hole.
 void Pager::reserve_in_child() {
   Impl& parts = *impl_;
+  parts.core.protection_mutex.reset_after_fork();  // before_fork() took it
   const std::vector<Region> all = parts.pieces(base_, bytes_);
   for (const Region& region : all) {
     // A mapping that was advised before it came here: only the kernel knows which part stayed behind.

@@ -86,6 +86,8 @@ struct Pager::Impl {
   std::uint64_t takeover_mark() const;  // anonymous bytes resident at which paging begins
 
   // --- pager_mappings.cpp; map_mutex is held
+  // mmap in the place of what is there: whose pages are not being taken meanwhile, under another protection.
+  void* map_over(std::uintptr_t address, std::size_t length, int protection, int flags);
   std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0);
   int unmap(std::uintptr_t address, std::size_t length);
   const std::vector<Region>& pieces(std::uintptr_t address, std::size_t length);

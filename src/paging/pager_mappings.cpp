@@ -127,11 +127,16 @@ void Pager::Impl::drop(std::uintptr_t address, std::size_t length) {
   }
 }
 
+void* Pager::Impl::map_over(std::uintptr_t address, std::size_t length, int protection, int flags) {
+  LockGuard no_taking(core.protection_mutex);
+  return raw_mmap(reinterpret_cast<void*>(address), length, protection, flags);
+}
+
 std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
                                  int attributes) {
   if ((flags & MAP_LOCKED) != 0)
     if (int error = try_locked(length); error != 0) return error;
-  void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, protection, kBaseFlags | (flags & kKeptFlags));
+  void* mapped = map_over(address, length, protection, kBaseFlags | (flags & kKeptFlags));
   if (mapped == MAP_FAILED) return -errno;
   forget(address, length);
   Region region{address, address + length, protection, flags & kKeptFlags, false, attributes | attributes_of_new};
@@ -166,7 +171,7 @@ int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   // After mlockall(MCL_FUTURE) the kernel locks a reservation, too, and counts it beside what it replaces.
   const bool locks = attributes_of_new != 0;
   if (locks) raw::checked(SYS_munlock, address, length);
-  void* mapped = raw_mmap(reinterpret_cast<void*>(address), length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
+  void* mapped = map_over(address, length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
   if (mapped == MAP_FAILED) return -errno;
   if (locks) raw::checked(SYS_munlock, address, length);
   alike_reserved(address, length);

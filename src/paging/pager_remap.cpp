@@ -137,7 +137,11 @@ std::intptr_t Pager::Impl::move_foreign(std::uintptr_t address, std::size_t old_
 std::intptr_t Pager::Impl::move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length,
                                            int flags, std::uintptr_t target) {
   const int attributes = regions.find(address)->attributes;
-  long moved = raw::checked(SYS_mremap, address, old_length, new_length, flags, target);
+  long moved;
+  {
+    LockGuard no_taking(core.protection_mutex);  // of what the target replaces
+    moved = raw::checked(SYS_mremap, address, old_length, new_length, flags, target);
+  }
   if (moved < 0) {
     int error = -errno;
     reclaim_hole(target, new_length);

@@ -46,8 +46,9 @@ struct Core {
   bool take_by_move = false;  // dirty pages are taken with MOVE; else they are protected and copied
   std::uint32_t read_ahead_pages_max = 0;
   std::atomic<bool> managed{false};  // paging has begun; before, the kernel alone has the pages
-  // Held while a page's protection matters: taking a page that is not writable means reading and then unmapping it,
-  // and nobody may make it writable in between.
+  // Held while a page's mapping matters: a page that is not writable is taken by changing its mapping for a moment,
+  // or by reading and then unmapping it. Whoever changes the protection of a mapping, or puts another in its place,
+  // has this lock meanwhile.
   Mutex protection_mutex;
 
   SecondChance second_chance;
