@@ -211,6 +211,15 @@ std::uint64_t LatencyHistogram::percentile_ns(double share) const {
   return upper_edge_ns(last);
 }
 
+std::uint64_t LatencyHistogram::sum_ns() const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    const std::uint64_t here = buckets_[i].load(std::memory_order_relaxed);
+    if (here != 0) sum += here * upper_edge_ns(i);
+  }
+  return sum;
+}
+
 // Bucket 0 is everything below 64 ns; from there each power of two has eight buckets of equal width.
 std::size_t LatencyHistogram::bucket_of(std::uint64_t ns) {
   if (ns < 64) return 0;

@@ -105,6 +105,8 @@ class LatencyHistogram {
   std::uint64_t count() const;
   // Upper edge, in ns, of the bucket in which the given share (0..1) of samples is reached; 0 when empty.
   std::uint64_t percentile_ns(double share) const;
+  // Of all samples together, at most an eighth too much.
+  std::uint64_t sum_ns() const;
   // Adds another's samples (the report's totals), or becomes its copy.
   void merge(const LatencyHistogram& other);
   void copy_from(const LatencyHistogram& other);

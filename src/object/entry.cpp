@@ -18,6 +18,8 @@
 #include "base/settings.hpp"
 #include "hinterland/object_runtime.hpp"
 #include "object/evacuator.hpp"
+#include "object/shared_budget.hpp"
+#include "paging/pager.hpp"
 
 namespace hinterland::object {
 namespace {
@@ -50,8 +52,8 @@ int fail(const Error& error) {
   return error.code() != 0 ? error.code() : EINVAL;
 }
 
-// As the environment says, which `hinterland run` has set: objects have at most half of the local memory. The pager
-// leaves them what they take, as all anonymous memory that it does not page (paging/housekeeper.cpp).
+// As the environment says, which `hinterland run` has set: objects begin with half of the local memory, and share it
+// with the pages from then on.
 Status begin_as_told() {
   Result<Settings> settings = settings_from_environment();
   if (!settings) return std::unexpected(settings.error());
@@ -59,7 +61,10 @@ Status begin_as_told() {
   options.local_bytes = settings->local_bytes / 2;
   auto device = far::open_device(settings->far_url, {settings->key_file, settings->timeout_ns});
   if (!device) return std::unexpected(device.error());
-  return begin_heap(options, std::move(*device));
+  if (Status begun = begin_heap(options, std::move(*device)); !begun) return begun;
+  static SharedBudget shared(*current_heap());
+  if (Pager* pager = Pager::current()) pager->join_budget(shared);
+  return {};
 }
 
 Status begin_as_given(const hl::far::detail::heap_settings& given) {

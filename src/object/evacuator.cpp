@@ -72,7 +72,7 @@ void Evacuator::work() {
 
 void Evacuator::make_room() {
   for (int vain = 0;
-       !heap_.stopping_.load(std::memory_order_relaxed) && heap_.local_->regions_left() < heap_.high_regions_;) {
+       !heap_.stopping_.load(std::memory_order_relaxed) && heap_.local_->regions_left() < heap_.high_regions();) {
     std::int64_t freed;
     {
       LockGuard guard(working_);
@@ -97,7 +97,8 @@ void Evacuator::make_room() {
 }
 
 void Evacuator::clean() {
-  while (!heap_.stopping_.load(std::memory_order_relaxed) && heap_.local_->regions_left() >= heap_.pressed_regions_) {
+  while (!heap_.stopping_.load(std::memory_order_relaxed) &&
+         heap_.local_->regions_left() >= heap_.pressed_regions()) {
     LockGuard guard(working_);
     if (!heap_.far_->clean(writer_.port())) return;
   }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
 #include "object/evacuator.hpp"
@@ -21,6 +22,8 @@ using hl::far::detail::kReachNontemporal;
 using hl::far::detail::kReachWrite;
 
 constexpr unsigned kSpins = 100;
+// One miss in so many is timed: a look at the clock costs a twentieth of one.
+constexpr std::uint64_t kMissesATimed = 16;
 
 // An evacuator holds a word busy for some copies; it may have lost its processor meanwhile.
 void pause(unsigned* spins) { ++*spins % kSpins == 0 ? static_cast<void>(sched_yield()) : __builtin_ia32_pause(); }
@@ -46,11 +49,7 @@ Result<std::unique_ptr<Heap>> Heap::create(const HeapOptions& options, std::uniq
   auto far = FarLog::create(std::move(device), options.far_bytes_max);
   if (!far) return std::unexpected(far.error());
   heap->far_ = std::move(*far);
-  // AIFM begins below 12 % and ends at 22 %.
   const std::uint64_t regions = heap->local_->regions_limit();
-  heap->low_regions_ = std::max<std::uint64_t>(2, regions * 12 / 100);
-  heap->high_regions_ = std::max<std::uint64_t>(3, regions * 22 / 100);
-  heap->pressed_regions_ = std::max<std::uint64_t>(1, regions / 32);
   // A lane for each processor, as far as a sixteenth of the memory goes; one at least.
   const auto processors = static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   const std::uint64_t lanes = std::clamp<std::uint64_t>(regions / 16, 1, processors);
@@ -256,8 +255,10 @@ int Heap::read(std::uint64_t value, std::byte* to) {
 }
 
 void* Heap::fetch(Word* word, std::uint64_t value, std::uint32_t flags, int* error) {
+  const std::uint64_t started = figures_.brought.load(std::memory_order_relaxed) % kMissesATimed == 0 ? now_ns() : 0;
   Header* header = room_for_far(value, flags, true);
   *error = header == nullptr ? ENOMEM : read(value, header->object());
+  if (started != 0) figures_.waited_ns.fetch_add((now_ns() - started) * kMissesATimed, std::memory_order_relaxed);
   if (*error == 0) return arrived(word, value, header, flags);
   not_arrived(word, value, header);
   return nullptr;

@@ -2,6 +2,7 @@
 // other side, evacuators, is evacuator.hpp; who may do what is words.hpp.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,7 @@ struct HeapFigures {
   std::atomic<std::uint64_t> stayed{0};        // objects that were used while they were leaving
   std::atomic<std::uint64_t> beyond_bytes{0};  // local memory that was taken beyond the limit
   std::atomic<std::uint64_t> errors{0};        // of the device
+  std::atomic<std::uint64_t> waited_ns{0};     // by the program for objects and for room, about
 };
 
 class Heap {
@@ -70,6 +72,8 @@ class Heap {
   LocalLog& local() { return *local_; }
   FarLog& far() { return *far_; }
   LocalMemory& memory() { return memory_; }
+  // Of local memory, at least kLocalBytesMin. What is beyond it becomes far, soon and by evacuators. Any thread.
+  void set_limit(std::uint64_t bytes);
   HeapFigures& figures() { return figures_; }
 
  private:
@@ -121,10 +125,15 @@ class Heap {
   std::vector<std::unique_ptr<Lane>> lanes_;  // the first half for what is used again
   std::vector<std::unique_ptr<Evacuator>> evacuators_;
 
-  std::uint64_t low_regions_ = 0, high_regions_ = 0, pressed_regions_ = 0;  // left for the program
-  std::atomic<std::uint32_t> asked_{0};                                     // futex: evacuators are wanted
-  std::atomic<std::uint32_t> progress_{0};                                  // futex: counts what they did
-  std::atomic<bool> stuck_{false};                                          // they cannot help
+  // Regions left for the program: evacuators begin below low and end at high (AIFM: 12 and 22 %), and below pressed
+  // who opens a scope waits for them.
+  std::uint64_t low_regions() const { return std::max<std::uint64_t>(2, local_->regions_limit() * 12 / 100); }
+  std::uint64_t high_regions() const { return std::max<std::uint64_t>(3, local_->regions_limit() * 22 / 100); }
+  std::uint64_t pressed_regions() const { return std::max<std::uint64_t>(1, local_->regions_limit() / 32); }
+
+  std::atomic<std::uint32_t> asked_{0};     // futex: evacuators are wanted
+  std::atomic<std::uint32_t> progress_{0};  // futex: counts what they did
+  std::atomic<bool> stuck_{false};          // they cannot help
   std::atomic<bool> stopping_{false};
   std::atomic<bool> interrupted_{false};  // rounds end without waiting for scopes: at the end, and for a fork
   std::atomic<bool> copy_{false};         // a forked child's

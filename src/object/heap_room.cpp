@@ -77,9 +77,15 @@ void Heap::tell_of_beyond(std::uint64_t bytes) {
 
 void Heap::look_at_pressure() {
   const std::uint64_t left = local_->regions_left();
-  if (left >= low_regions_) return;
+  if (left >= low_regions()) return;
   ask_evacuators();
-  if (left < pressed_regions_ && !stuck_.load(std::memory_order_relaxed)) grace_.set_pressed(true);
+  if (left < pressed_regions() && !stuck_.load(std::memory_order_relaxed)) grace_.set_pressed(true);
+}
+
+void Heap::set_limit(std::uint64_t bytes) {
+  memory_.set_limit(std::max(bytes, HeapOptions::kLocalBytesMin));
+  local_->shed();
+  if (local_->regions_left() < low_regions()) ask_evacuators();
 }
 
 void Heap::ask_evacuators() {
@@ -92,17 +98,21 @@ void Heap::relieve(Grace::Slot* slot) {
   // What is dereferenced in an outer scope would be waited for by those whom we would wait for.
   if (slot->active[0].load(std::memory_order_relaxed) != 0 || slot->active[1].load(std::memory_order_relaxed) != 0)
     return;
-  for (const std::uint64_t end = now_ns() + kPatienceNs; grace_.pressed() && now_ns() < end;) {
+  const std::uint64_t started = now_ns();
+  while (grace_.pressed() && now_ns() < started + kPatienceNs) {
     ask_evacuators();
     const std::uint32_t before = progress_.load(std::memory_order_acquire);
-    if (local_->regions_left() >= pressed_regions_) return grace_.set_pressed(false);
-    futex_wait(&progress_, before, kPatienceNs / 4);
+    if (local_->regions_left() >= pressed_regions())
+      grace_.set_pressed(false);
+    else
+      futex_wait(&progress_, before, kPatienceNs / 4);
   }
+  figures_.waited_ns.fetch_add(now_ns() - started, std::memory_order_relaxed);
 }
 
 void Heap::made_room() {
   stuck_.store(false, std::memory_order_relaxed);
-  if (local_->regions_left() >= pressed_regions_) grace_.set_pressed(false);
+  if (local_->regions_left() >= pressed_regions()) grace_.set_pressed(false);
   progress_.fetch_add(1, std::memory_order_release);
   futex_wake(&progress_, INT32_MAX);
 }

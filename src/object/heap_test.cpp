@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "object/shared_budget.hpp"
 #include "object/test_support.hpp"
 
 namespace hinterland::object::testing {
@@ -57,6 +58,27 @@ TEST(Heap, ObjectsBecomeFarAndComeBack) {
   EXPECT_EQ(count_wrong(items), 0u);
   EXPECT_GT(heap->figures().brought.load(), kManyItems / 2);
   EXPECT_LE(heap->memory().used(), heap->memory().limit() + 4 * kRegionBytes);
+}
+
+// As a holder of a budget that pages share (paging/page/ledger.hpp).
+TEST(Heap, ALimitThatFallsIsKeptToAndOneThatRisesIsUsed) {
+  constexpr std::uint64_t kMuch = 4 * HeapOptions::kLocalBytesMin;
+  HeapForTest heap("mem:", kMuch);
+  SharedBudget shared(*current_heap());
+  std::vector<ptr<Item>> items = many(kManyItems / 2);
+  EXPECT_GT(shared.used_bytes(), HeapOptions::kLocalBytesMin);
+  EXPECT_EQ(heap->figures().left.load(), 0u);
+  EXPECT_EQ(shared.waited_ns(), 0u);
+  shared.set_limit(0);  // it keeps the least
+  EXPECT_EQ(shared.limit_bytes(), HeapOptions::kLocalBytesMin);
+  while (shared.used_bytes() > shared.limit_bytes()) sched_yield();  // or the test's time is over
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_GT(shared.waited_ns(), 0u);
+  shared.set_limit(kMuch);
+  EXPECT_EQ(count_wrong(items), 0u);  // all come back
+  const std::uint64_t brought = heap->figures().brought.load();
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_EQ(heap->figures().brought.load(), brought);
 }
 
 TEST(Heap, WhatWasOnlyReadLeavesWithoutBeingWritten) {

@@ -52,9 +52,9 @@ LocalLog::~LocalLog() {
 }
 
 std::uint64_t LocalLog::regions_left() const {
-  const std::uint64_t left = memory_.left() / kRegionBytes + free_count_.load(std::memory_order_relaxed);
-  const std::uint64_t reserved = reserved_bytes_ / kRegionBytes;
-  return left > reserved ? left - reserved : 0;
+  const std::uint64_t had = memory_.limit() + free_count_.load(std::memory_order_relaxed) * kRegionBytes;
+  const std::uint64_t gone = memory_.used() + reserved_bytes_;
+  return had > gone ? (had - gone) / kRegionBytes : 0;
 }
 
 Region* LocalLog::take_addresses_locked(std::uint64_t count) {
@@ -202,6 +202,18 @@ Region* LocalLog::claim() {
 void LocalLog::drop_memory(Region& region, std::uint64_t bytes) {
   // Raw: the preloaded library has a madvise() of its own, for the program's memory.
   raw::call(SYS_madvise, raw::word_of(begin_of(region)), static_cast<long>(page_ceil(bytes)), MADV_DONTNEED);
+}
+
+void LocalLog::shed() {
+  LockGuard guard(mutex_);
+  while (!free_.empty() && memory_.used() > memory_.limit()) {
+    Region& region = *free_.back();
+    free_.pop_back();
+    drop_memory(region, kRegionBytes);
+    memory_.give_back(kRegionBytes);
+    give_addresses_locked(static_cast<std::uint64_t>(&region - regions_), 1);
+  }
+  free_count_.store(free_.size(), std::memory_order_relaxed);
 }
 
 void LocalLog::let_go(Region& region, bool empty) {

@@ -84,6 +84,8 @@ class LocalLog {
   Region* claim();
   // A claimed region goes back: to the free ones, where nothing in it is alive.
   void let_go(Region& region, bool empty);
+  // Gives free regions that are beyond the limit back to the kernel.
+  void shed();
   // Calls each(Header*) for the objects of a claimed region, dead ones too.
   template <typename Each>
   void walk(const Region& region, const Each& each) const {

@@ -1,5 +1,5 @@
-// What far objects take of local memory, against a limit. The one place where the heap of objects asks for memory:
-// where a budget is shared with others, it is joined here.
+// What far objects take of local memory, against a limit. The one place where the heap of objects asks for memory.
+// Where it shares a budget with pages, the limit moves (shared_budget.hpp).
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,9 @@ class LocalMemory {
   }
   void charge_beyond(std::uint64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
   void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  // What is used beyond it is for the caller to get back (Heap::set_limit()).
+  void set_limit(std::uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
   std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }

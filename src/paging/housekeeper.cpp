@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSecond = 1'000'000'000;
+// Where the budget is shared: while somebody waits for what is far, and while nobody does.
+constexpr std::uint64_t kLookAtMisses = 20 * kMillisecond, kLookAtHolders = 100 * kMillisecond;
+// What a fault costs beside its service: the trap, the message and the wake-up.
+constexpr std::uint64_t kTripNs = 1500;
 // What the kernel can hand out at most while we sleep: huge pages zeroed by two CPUs.
 constexpr std::uint64_t kTouchedPerNanosecond = 8;  // bytes
 
@@ -80,6 +84,11 @@ std::uint64_t Pager::Impl::watch_pressure() {
   set_gauge(Gauge::resident_bytes, resident);
   note_peak(resident);
   if (given_up) return 10 * kSecond;
+  if (core.ledger.is_shared()) {
+    std::uint64_t others = core.ledger.used_bytes();
+    keep_to_part(budget_bytes.load(), resident - std::min(resident, others));
+    if (resident < mark) return kLookAtHolders;
+  }
   if (resident < mark) {
     LockGuard guard(map_mutex);
     // It cannot get there without mapping more, and then map() wakes us.
@@ -111,15 +120,36 @@ std::uint64_t Pager::Impl::keep_room_for_other_memory() {
   std::uint64_t resident = core.kernel.resident_anonymous_bytes();
   note_peak(resident);
   std::uint64_t ours = bytes_of_pages(static_cast<std::size_t>(std::max<std::int64_t>(core.budget.local(), 0)));
-  std::uint64_t other = resident > ours + kUsual ? resident - ours - kUsual : 0;
+  std::uint64_t known = ours + core.ledger.used_bytes() + kUsual;
+  std::uint64_t other = resident - std::min(resident, known);
   std::uint64_t budget = budget_bytes.load();
-  std::uint64_t limit = std::max(budget > other ? budget - other : 0, budget / 4);
-  if (limit >> kPageShift != static_cast<std::uint64_t>(core.budget.limit())) {
-    core.budget.set_limit(limit);
-    if (core.budget.should_start()) core.budget.wake_reclaimer();
-  }
+  keep_to_part(std::max(budget > other ? budget - other : 0, budget / 4), ours);
   bool idle = std::exchange(resident_before, resident) == resident;
+  if (core.ledger.is_shared()) return core.ledger.is_missed() ? kLookAtMisses : kLookAtHolders;
   return idle ? kSecond : 100 * kMillisecond;
+}
+
+// Of so many bytes for all holders of local memory, the pages have their part, or all where there is no other holder.
+void Pager::Impl::keep_to_part(std::uint64_t bytes, std::uint64_t used) {
+  if (core.ledger.is_shared()) {
+    std::uint64_t limit = bytes_of_pages(static_cast<std::size_t>(core.budget.limit()));
+    bytes = core.ledger.share_out(bytes, {limit, used, waited_for_pages_ns()}, now_ns());
+  }
+  if (bytes >> kPageShift == static_cast<std::uint64_t>(core.budget.limit())) return;
+  core.budget.set_limit(bytes);
+  if (core.budget.should_start()) core.budget.wake_reclaimer();
+}
+
+// By the program's threads, about: each miss as long as a fault takes on average, or, where hints alone fetch, a
+// request to the device.
+std::uint64_t Pager::Impl::waited_for_pages_ns() const {
+  const StatPage& page = *stat_page();
+  std::uint64_t missed = 0;
+  for (Counter counter : {Counter::faults_read, Counter::faults_write, Counter::faults_refault,
+                          Counter::hint_pages_in, Counter::hint_refaults})
+    missed += page.counters[counter];
+  const LatencyHistogram& latency = page.fault_latency.count() != 0 ? page.fault_latency : page.fetch_latency;
+  return missed * (kTripNs + latency.sum_ns() / std::max<std::uint64_t>(latency.count(), 1));
 }
 
 std::uint64_t Pager::Impl::watch_handler() {

@@ -269,12 +269,19 @@ int Pager::Impl::take_over_region(const Region& region) {
 int Pager::set_budget(std::uint64_t bytes) {
   if (bytes < kMinimumBudgetBytes) return -EINVAL;
   impl_->budget_bytes.store(bytes);
-  impl_->core.budget.set_limit(bytes);
+  // What the pages have of a budget that is shared, the housekeeper knows.
+  if (!impl_->core.ledger.is_shared()) impl_->core.budget.set_limit(bytes);
   impl_->core.policy.gather_arrivals(bytes >= PolicyHost::kGatherFromBytes);
   set_gauge(Gauge::budget_bytes, bytes);
   impl_->core.budget.wake_reclaimer();
   Impl::kick_housekeeper();
   return 0;
+}
+
+bool Pager::join_budget(LedgerClient& client) {
+  if (!impl_->core.ledger.join(client)) return false;
+  Impl::kick_housekeeper();
+  return true;
 }
 
 std::uint64_t Pager::budget_bytes() const { return impl_->budget_bytes.load(); }

@@ -19,6 +19,7 @@
 #include "hinterland/policy.h"
 #include "kernel/kernel.hpp"
 #include "paging/page/fault_observer.hpp"
+#include "paging/page/ledger.hpp"
 #include "paging/serve/fault_outcome.hpp"
 #include "paging/serve/hint.hpp"
 
@@ -184,6 +185,9 @@ class Pager {
   // --- control ------------------------------------------------------------------------------------------------
   int set_budget(std::uint64_t bytes);  // 0, -EINVAL below the minimum
   std::uint64_t budget_bytes() const;
+  // From now on the budget is for pages and the client's memory together. False: too many share it already, and the
+  // client keeps the limit that it has. The client lives as long as the process. Does not block.
+  bool join_budget(LedgerClient& client);
   // The thread that calls is one of the program's: `cpu` is where it last ran, kept by the kernel (rseq), so that
   // the fault handler can follow it. Until thread_ended().
   void thread_started(const volatile std::uint32_t* cpu);

@@ -75,6 +75,8 @@ struct Pager::Impl {
   std::uint64_t watch_pressure();
   std::uint64_t let_go_for_the_dead();
   std::uint64_t keep_room_for_other_memory();
+  void keep_to_part(std::uint64_t bytes, std::uint64_t used);
+  std::uint64_t waited_for_pages_ns() const;
   void note_peak(std::uint64_t resident);
   std::uint64_t peak_anonymous_bytes = 0, peak_total_bytes = 0;  // the housekeeper's own
   std::uint64_t resident_before = 0;                             // the same

@@ -64,14 +64,6 @@ class Redirected {
   bool good_ = true;
 };
 
-// Of a histogram, which has no sum: the mean of its percentiles.
-std::uint64_t total_ns(const LatencyHistogram& latencies) {
-  constexpr int kSteps = 100;
-  double mean = 0;
-  for (int i = 0; i < kSteps; ++i) mean += static_cast<double>(latencies.percentile_ns((i + 0.5) / kSteps)) / kSteps;
-  return static_cast<std::uint64_t>(mean * static_cast<double>(latencies.count()));
-}
-
 Error cannot_be_kept(const std::string& folder, int problem) {
   Error error = Error::make(problem, "what the program prints cannot be kept in %s", folder.c_str());
   return error.remedy("set TMPDIR to a folder with room");
@@ -173,7 +165,7 @@ Result<Measured> Runner::run(const Way& way, const std::string& output_name, boo
   measured.wall_ns = outcome->wall_ns;
   measured.peak_bytes = limit ? limit->peak_bytes() : static_cast<std::uint64_t>(outcome->usage.ru_maxrss) * kKiB;
   measured.pages_in = limit ? limit->pages_in() : all[Counter::pages_in];
-  measured.waited_ns = total_ns(all.fault_latency);
+  measured.waited_ns = all.fault_latency.sum_ns();
   return measured;
 }
 

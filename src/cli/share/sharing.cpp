@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/claims.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
@@ -24,6 +25,8 @@ namespace {
 constexpr std::uint64_t kLookEveryNs = 20'000'000;
 // Misses are a mean of about so long: longer than the bursts of one program, shorter than phases that people mean.
 constexpr double kMeanSeconds = 0.3;
+// A second. A thousandth of the time of one thread.
+constexpr double kUrgentMisses = 100;
 // A change that is smaller than a part in so many is not worth waking the program up.
 constexpr std::uint64_t kSmallPart = 32;
 
@@ -62,12 +65,24 @@ void ask_for(StatPage& page, std::uint64_t bytes) {
   futex_wake(&page.request_sequence, 1 << 20, true);
 }
 
+std::uint64_t least_budget() { return option(OptionId::local).minimum; }
+
+// A sixteenth is kept for the next process; each has as much whatever happens, as far as half of the total goes.
+SharedTotal shared_by(std::uint64_t total_bytes, std::size_t processes) {
+  const std::uint64_t kept = first_share(total_bytes), half = total_bytes / 2 / std::max<std::size_t>(processes, 1);
+  return {total_bytes, kept, std::max(page_floor(std::min(kept, half)), least_budget()), 2 * kept, kUrgentMisses};
+}
+
 bool is_worth_asking(std::uint64_t now, std::uint64_t wanted) {
   std::uint64_t change = now > wanted ? now - wanted : wanted - now;
   return change > now / kSmallPart;
 }
 
 }  // namespace
+
+std::uint64_t first_share(std::uint64_t total_bytes) {
+  return std::max(page_floor(total_bytes / 16), least_budget());
+}
 
 Sharing::Sharing(std::string folder, std::uint64_t total_bytes)
     : folder_(std::move(folder)),
@@ -117,13 +132,12 @@ void Sharing::look(double seconds) {
     claims.push_back({gauge_of(*member.view, Gauge::budget_bytes), used_by(*member.view), member.misses});
   }
   if (claims.empty()) return;
-  const std::uint64_t minimum = option(OptionId::local).minimum;
-  if (!warned_ && claims.size() * minimum > total_bytes_) {
+  if (!warned_ && claims.size() * least_budget() > total_bytes_) {
     warned_ = true;
     log::warning("%zu processes share %s, and each needs %s: they take more", claims.size(),
-                 rounded_size_text(total_bytes_).c_str(), rounded_size_text(minimum).c_str());
+                 rounded_size_text(total_bytes_).c_str(), rounded_size_text(least_budget()).c_str());
   }
-  std::vector<std::uint64_t> budgets = share_out(total_bytes_, claims);
+  std::vector<std::uint64_t> budgets = share_out(shared_by(total_bytes_, claims.size()), claims);
   std::size_t i = 0;
   for (auto& [name, member] : members_) {
     std::uint64_t now = claims[i].budget_bytes, wanted = budgets[i++];

@@ -9,9 +9,11 @@
 
 #include "base/stats.hpp"
 #include "cli/running.hpp"
-#include "cli/share/claims.hpp"
 
 namespace hinterland::cli {
+
+// What a process gets that has just been started, and what is kept free for the next one.
+std::uint64_t first_share(std::uint64_t total_bytes);
 
 // A thread of its own while it lives. Should this process be killed, budgets stay as they are: what runs then stays
 // within the total, and what is started later gets a first share each.

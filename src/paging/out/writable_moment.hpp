@@ -6,9 +6,9 @@
 
 namespace hinterland {
 
-// For as long as it lives both mappings may be written. The caller holds Core::protection_mutex, so that nobody changes
-// what is mapped there, and has protected the page against writes (userfaultfd), so that who writes to it waits. The
-// program sees nothing of it: where it may not read, a protection key keeps all threads out.
+// For as long as it lives both mappings may be written. The caller holds Core::protection_mutex, so that nobody
+// changes what is mapped there, and has protected the page against writes (userfaultfd), so that who writes to it
+// waits. The program sees nothing of it: where it may not read, a protection key keeps all threads out.
 class WritableMoment {
  public:
   // `protection`: PROT_* of the page's mapping. The frame's mapping may be read and written. Never blocks.

@@ -13,6 +13,7 @@
 #include "paging/page/flush_share.hpp"
 #include "paging/page/frames.hpp"
 #include "paging/page/hint_map.hpp"
+#include "paging/page/ledger.hpp"
 #include "paging/page/page_marks.hpp"
 #include "paging/page/page_table.hpp"
 #include "paging/page/pinned_pages.hpp"
@@ -37,7 +38,8 @@ struct Core {
   PageMarks marks;
   HintMap hint_map;
   FrameRing frames;
-  Budget budget;
+  Budget budget;  // of pages
+  Ledger ledger;  // of all local memory
   PolicyHost policy;
   Transitions transitions{*this};
   std::atomic<FaultObserver*> observer{nullptr};  // of hinterland trace; comes and goes while the program runs
