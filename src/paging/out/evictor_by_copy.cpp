@@ -12,8 +12,8 @@ namespace hinterland {
 // A page of a mapping that MOVE refuses, because it may not be written or is executable. What the kernel was given
 // while the page could be written (a buffer that is registered, a request under way) it still writes to: only MOVE
 // sees that, and a copy would lose it. So the mapping may be written for the moment, while the page itself is
-// protected, and mprotect is kept out: who writes to it waits for the busy bit, and then is told that he may not. What
-// move() says; -EINVAL: it cannot be tried.
+// protected, and mprotect is kept out: who writes to it waits for the busy bit, and then is told that he may not.
+// What move() says; -EINVAL: it cannot be tried.
 std::int64_t Evictor::move_unwritable(const Victim& victim, std::uint32_t frame) {
   std::uintptr_t address = core_.address_of(victim.page), target = core_.frames.address_of(frame);
   const int protection = core_.take_by_move ? core_.kernel.protection_of_mapping(address) : -EINVAL;
