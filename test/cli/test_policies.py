@@ -164,7 +164,7 @@ class Examples(PolicyTest):
         self.assertLess(fetches["./leap.so"], without["runs"][0]["faults_fetch"] / 4)
         done = self.call("replay", "t.trace", "--policy", "./leap.so", "--sweep", "--json")
         swept = {run["policy"] for run in json.loads(done.stdout)["runs"]}
-        self.assertLessEqual({"leap", "learner", "sieve", "s3-fifo", "2q", "arc"}, swept)
+        self.assertLessEqual({"leap", "learner", "sieve", "s3-fifo", "2q", "arc", "lirs", "w-tinylfu", "mglru"}, swept)
 
     def test_in_another_folder(self):
         """A program may start others, and from elsewhere: the file is found all the same."""
