@@ -163,8 +163,13 @@ class Examples(PolicyTest):
         without = json.loads(self.call("replay", "t.trace", "--policy", "fifo", "--json").stdout)
         self.assertLess(fetches["./leap.so"], without["runs"][0]["faults_fetch"] / 4)
         done = self.call("replay", "t.trace", "--policy", "./leap.so", "--sweep", "--json")
-        swept = {run["policy"] for run in json.loads(done.stdout)["runs"]}
+        runs = json.loads(done.stdout)["runs"]
+        swept = {run["policy"] for run in runs}
         self.assertLessEqual({"leap", "learner", "sieve", "s3-fifo", "2q", "arc", "lirs", "w-tinylfu", "mglru"}, swept)
+        for run in runs:
+            self.assertGreaterEqual(run["pages_in"], run["pages_in_least"], run)
+        # Of a loop over 24 MiB with 8 MiB, all but what may stay has to come again.
+        self.assertGreater(runs[0]["pages_in_least"], 3000)
 
     def test_in_another_folder(self):
         """A program may start others, and from elsewhere: the file is found all the same."""
