@@ -86,7 +86,11 @@ struct Pager::Impl {
   std::uint64_t takeover_mark() const;  // anonymous bytes resident at which paging begins
 
   // --- pager_mappings.cpp; map_mutex is held
-  std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0);
+  std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0,
+                      MappedAs as = {});
+  PageRun run_of(std::uintptr_t address, std::size_t length) const {
+    return {core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift)};
+  }
   int unmap(std::uintptr_t address, std::size_t length);
   const std::vector<Region>& pieces(std::uintptr_t address, std::size_t length);
   std::vector<Region> pieces_found;  // what pieces() returned last: kept, so that it seldom allocates
