@@ -158,7 +158,7 @@ constexpr Option kTable[] = {
     {"diff", 0, path, "FILE", "", "none", 0, 0, "", kForReport, nowhere, false, "An earlier trace to compare with.",
      "--diff before.trace"},
     {"sweep", 0, flag, "", "", "", 0, 1, "", kForReplay, nowhere, false,
-     "Replay with every policy, and with budgets from --local on, doubled until nothing is fetched.", "--sweep"},
+     "Replay with every policy, and with budgets from --local on, doubled until nothing more is saved.", "--sweep"},
     {"source", 0, path, "DIRECTORY", "", "where debug information says", 0, 0, "", kForAdvise, nowhere, false,
      "Where the program's sources are now.", "--source ~/src/server"},
     {"debug-files", 0, path, "DIRECTORY", "", "/usr/lib/debug", 0, 0, "", kForReport | kForAdvise, nowhere, false,

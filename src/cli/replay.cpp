@@ -36,6 +36,8 @@ class Bound {
     if (fresh) known->second = belady_.pages_in(std::max<std::uint64_t>(local_bytes >> kPageShift, 1));
     return known->second;
   }
+  // What is fetched with twice as much as that is fetched with any budget: it was far before it was first seen.
+  bool fits_twice(std::uint64_t local_bytes) const { return local_bytes / 2 >= belady_.pages() << kPageShift; }
 
  private:
   trace::Belady belady_;
@@ -121,7 +123,7 @@ std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const 
     options.policy = policy;
     for (int doublings = 0; doublings < 12; ++doublings, options.local_bytes *= 2) {
       rows.push_back(replay(file, options, latencies, bound));
-      if (rows.back().result.fetches == 0) break;
+      if (rows.back().result.fetches == 0 || bound.fits_twice(options.local_bytes)) break;
     }
   }
   return rows;

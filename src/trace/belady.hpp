@@ -19,6 +19,7 @@ class Belady {
   // The next access of the trace, in their order.
   void add(std::uint64_t page, bool first_touch);
   void add_all(const TraceFile& trace);
+  std::uint64_t pages() const { return pages_.size(); }  // that the trace names
   // Pages fetched with room for so many, at least one.
   std::uint64_t pages_in(std::uint64_t room) const;
 
