@@ -72,6 +72,18 @@ std::uint64_t at_random(const Slice& slice, Access access) {
   return sum;
 }
 
+// Nine of ten go to the first tenth of the pages. (Crotty et al., as ExtMem has it, ATC 2024, figure 6.)
+std::uint64_t mostly_in_working_set(const Slice& slice) {
+  Random random(slice.seed);
+  const std::uint64_t set = std::max<std::uint64_t>(slice.pages / 10, 1);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < slice.accesses; ++i) {
+    std::uint64_t drawn = random.next() >> 11;
+    sum += write_word(slice, drawn / 10 % (drawn % 10 != 0 ? set : slice.pages));
+  }
+  return sum;
+}
+
 // Every kStride-th page, then the same from the next page on: the columns of a matrix whose rows are that long.
 std::uint64_t in_steps(const Slice& slice) {
   constexpr std::uint64_t kStride = 32;
@@ -112,6 +124,8 @@ std::uint64_t go(const Work& work, const Slice& slice, OtherEnd* other_end) {
       return at_random(slice, work.hints ? read_hinted : read_word);
     case Pattern::random_write:
       return at_random(slice, work.hints ? write_hinted : write_word);
+    case Pattern::working_set_write:
+      return mostly_in_working_set(slice);
     case Pattern::strided_read:
       return in_steps(slice);
     case Pattern::reverse_read:
@@ -166,6 +180,7 @@ const std::vector<PatternName>& pattern_names() {
       {Pattern::sequential_write, "sequential-write", "change a word of each page, in order"},
       {Pattern::random_read, "random-read", "read a word of a random page"},
       {Pattern::random_write, "random-write", "change a word of a random page"},
+      {Pattern::working_set_write, "working-set-write", "change a word of a page, mostly of one in the first tenth"},
       {Pattern::strided_read, "strided-read",
        "read a word of every 32nd page, then of those behind these, and so on"},
       {Pattern::reverse_read, "reverse-read", "read a word of each page, from the last to the first"},

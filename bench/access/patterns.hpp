@@ -16,6 +16,7 @@ enum class Pattern {
   sequential_write,
   random_read,
   random_write,
+  working_set_write,
   strided_read,
   reverse_read,
   read_call,

@@ -63,12 +63,46 @@ typedef struct hl_policy_env {
   hl_page (*page_at)(void* runtime, uint64_t place);
 } hl_policy_env;
 
+typedef enum hl_mapping_kind {
+  HL_MAPPING_MMAP = 0,  /* the program's own: mmap, mremap */
+  HL_MAPPING_HEAP = 1,  /* for malloc and its like, which cut it into objects */
+  HL_MAPPING_REGION = 2 /* hinterland/region.h */
+} hl_mapping_kind;
+
+typedef struct hl_mapping {
+  uint64_t place; /* of its first page, as of hl_policy_env::place_of */
+  uint64_t pages;
+  hl_mapping_kind kind;
+  const char* tag; /* of a region that was created with one; else "". Only to be read in the call */
+} hl_mapping;
+
+/* What a policy shows of itself, in `hinterland stat PID` and its JSON. */
+#define HL_POLICY_FIGURES_MAX 8u
+typedef struct hl_policy_figure {
+  char name[24]; /* ends with a NUL; the unit at its end, as in pages_in or waited_ns */
+  uint64_t value;
+} hl_policy_figure;
+typedef struct hl_policy_report {
+  char text[128]; /* one line, ends with a NUL; or "" */
+  uint32_t count; /* of the figures */
+  hl_policy_figure figures[HL_POLICY_FIGURES_MAX];
+} hl_policy_report;
+
 /* hl_policy_ops::flags: an unchanged page that leaves is gone at once. Without it the runtime may keep such a page
  * for a while outside of the program's view, where that pays, so that it comes back without being fetched. */
 #define HL_POLICY_LEAVES_AT_ONCE 1u
 
 /* Returned by missed(): the runtime reads ahead as it does without the policy. */
 #define HL_OWN_READ_AHEAD UINT32_MAX
+
+/* What may be left out where an hl_policy_ops is written down, in C++ as in C. */
+#ifdef __cplusplus
+#define HL__OPTIONAL \
+  {                  \
+  }
+#else
+#define HL__OPTIONAL
+#endif
 
 typedef struct hl_policy_ops {
   uint32_t abi_version;
@@ -87,16 +121,35 @@ typedef struct hl_policy_ops {
   /* How many pages the policy holds: for the runtime's own checks. */
   uint64_t (*size)(void* state);
 
-  /* What follows may be NULL, or 0. */
+  /* What follows may be NULL or 0, or left out at the end: a plug-in's struct may be shorter than this one. */
 
   /* A page that the policy holds was used. */
-  void (*accessed)(void* state, hl_page page, hl_access how);
+  void (*accessed)(void* state, hl_page page, hl_access how) HL__OPTIONAL;
   /* The program faults on a page that is not there; arrived() follows, after room was made for it. Fills `next` with
    * up to `max` pages that are worth bringing as well, the most urgent first, and returns how many, or
    * HL_OWN_READ_AHEAD. Pages that are there, or were never used, are passed over; so are all when there is no room to
    * spare. */
-  uint32_t (*missed)(void* state, hl_page page, hl_page* next, uint32_t max);
-  uint32_t flags; /* HL_POLICY_..., or 0 */
+  uint32_t (*missed)(void* state, hl_page page, hl_page* next, uint32_t max) HL__OPTIONAL;
+  uint32_t flags HL__OPTIONAL; /* HL_POLICY_..., or 0 */
+  /* Time goes by: while pages are taken out, some ten times a second in a program that is busy, once a second in one
+   * that is not. now_ns: of a clock that never goes back; in a replay, the trace's. */
+  void (*tick)(void* state, uint64_t now_ns) HL__OPTIONAL;
+  /* Fills in a report, which is zeroed. After each tick. Of the process's policy alone, not of regions'. */
+  void (*report)(void* state, hl_policy_report* out) HL__OPTIONAL;
+  /* The program has got addresses, or has grown a mapping by them: nothing is there yet. Mappings that follow each
+   * other in memory, or that replace older ones, are told of one by one. Of a region's the region's policy is told,
+   * of all others the process's. Not in a replay: a trace has no mappings. */
+  void (*mapped)(void* state, const hl_mapping* mapping) HL__OPTIONAL;
+  /* Nothing is mapped there any more. May name parts of mappings, several at once, and places that were not told of.
+   */
+  void (*unmapped)(void* state, uint64_t place, uint64_t pages) HL__OPTIONAL;
+  /* A page came in for the first reason of the four (not by second chance, and not because it could not be taken).
+   * 0: it need not stay. Then arrived() is not called; it is among the first to leave, soon, without being chosen.
+   * Else, and for all of more than some thousand such pages at a time, arrived() follows. */
+  int (*admits)(void* state, hl_page page, hl_arrival why) HL__OPTIONAL;
+  /* A hint of the program's names a page that is not there, and begins to bring it: as missed(), of the pages that
+   * are worth bringing besides those of the hint itself (its size and its rdahead), and without its last answer. */
+  uint32_t (*hinted)(void* state, hl_page page, hl_page* next, uint32_t max) HL__OPTIONAL;
 } hl_policy_ops;
 
 /* What a plug-in defines:

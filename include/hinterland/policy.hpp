@@ -120,6 +120,12 @@ class Hints {
 // and may have
 //   void accessed(hl_page, hl_access)                           of a page that it holds
 //   std::uint32_t missed(hl_page, hl_page* next, std::uint32_t max)
+//   void tick(std::uint64_t now_ns)
+//   void report(hl_policy_report&)
+//   void mapped(const hl_mapping&)
+//   void unmapped(std::uint64_t place, std::uint64_t pages)
+//   bool admits(hl_page, hl_arrival)
+//   std::uint32_t hinted(hl_page, hl_page* next, std::uint32_t max)
 // An object of it lies in zeroed memory of the runtime's, and is never destroyed.
 template <typename Policy>
 struct Calls {
@@ -152,24 +158,29 @@ struct Calls {
   static std::uint32_t missed(void* state, hl_page page, hl_page* next, std::uint32_t max) {
     return of(state).missed(page, next, max);
   }
+  static std::uint32_t hinted(void* state, hl_page page, hl_page* next, std::uint32_t max) {
+    return of(state).hinted(page, next, max);
+  }
+  static void tick(void* state, std::uint64_t now_ns) { of(state).tick(now_ns); }
+  static void report(void* state, hl_policy_report* out) { of(state).report(*out); }
+  static void mapped(void* state, const hl_mapping* mapping) { of(state).mapped(*mapping); }
+  static void unmapped(void* state, std::uint64_t place, std::uint64_t pages) { of(state).unmapped(place, pages); }
+  static int admits(void* state, hl_page page, hl_arrival why) { return of(state).admits(page, why) ? 1 : 0; }
 };
 
 template <typename Policy>
 constexpr hl_policy_ops ops_of(const char* name, const char* help) {
   using Made = Calls<Policy>;
-  hl_policy_ops ops{HL_POLICY_ABI_VERSION,
-                    name,
-                    help,
-                    Made::create,
-                    Made::arrived,
-                    Made::departed,
-                    Made::choose_victims,
-                    Made::size,
-                    nullptr,
-                    nullptr,
-                    0};
+  hl_policy_ops ops{HL_POLICY_ABI_VERSION, name,      help, Made::create, Made::arrived, Made::departed,
+                    Made::choose_victims,  Made::size};
   if constexpr (requires { &Policy::accessed; }) ops.accessed = Made::accessed;
   if constexpr (requires { &Policy::missed; }) ops.missed = Made::missed;
+  if constexpr (requires { &Policy::tick; }) ops.tick = Made::tick;
+  if constexpr (requires { &Policy::report; }) ops.report = Made::report;
+  if constexpr (requires { &Policy::mapped; }) ops.mapped = Made::mapped;
+  if constexpr (requires { &Policy::unmapped; }) ops.unmapped = Made::unmapped;
+  if constexpr (requires { &Policy::admits; }) ops.admits = Made::admits;
+  if constexpr (requires { &Policy::hinted; }) ops.hinted = Made::hinted;
   return ops;
 }
 

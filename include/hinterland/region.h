@@ -47,6 +47,7 @@ struct hl_region_options {
    * URL share a device, which stays open until the program ends. It has the program's key file and time limit. While
    * it is opened, other threads that map memory wait. Since version 3 of the runtime. */
   const char* device;
+  const char* tag; /* what its policy is told that it is for (hinterland/policy.h: hl_mapping); NULL: nothing */
 };
 #define HL_SHARE_COMMON ((size_t)-1)
 #define HL_RDAHEAD_DEFAULT (-1)
@@ -63,7 +64,7 @@ struct hl_region_options {
  * or what was wrong with the settings or the device: as ETIMEDOUT of a server that does not answer. `options` may be
  * NULL: common share, default read-ahead. */
 HL__INLINE int hl_region_create(struct hl_region* region, size_t size, const struct hl_region_options* options) {
-  static const struct hl_region_options common = {HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL, NULL};
+  static const struct hl_region_options common = {HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL, NULL, NULL};
   const struct hl_runtime* runtime = hl__runtime();
   if (options == NULL) options = &common;
   region->data = NULL;

@@ -26,13 +26,14 @@ struct region_options {
   std::int32_t rdahead = HL_RDAHEAD_DEFAULT;
   const char* policy = nullptr;
   const char* device = nullptr;
+  const char* tag = nullptr;
 };
 
 // Owns a region.
 class region {
  public:
   explicit region(std::size_t size, const region_options& how = {}) {
-    const hl_region_options options{how.share, how.rdahead, how.policy, how.device};
+    const hl_region_options options{how.share, how.rdahead, how.policy, how.device, how.tag};
     if (int error = hl_region_create(&region_, size, &options); error != 0)
       throw std::system_error(error, std::generic_category(),
                               std::string("cannot create a region of far memory: ") + hl_region_error());

@@ -32,8 +32,8 @@ constexpr Option kTable[] = {
      "sim:latency=TIME,bandwidth=RATE,inner=URL.",
      "--far tcp://10.0.0.2:7700"},
     {"policy", 0, choice_or_file, "NAME|FILE", "learner", "", 0, 0,
-     "learner|second-chance|fifo|lru|priority|sieve|s3-fifo|2q|arc", kForRun | kForReplay | kForAdvise,
-     variable_and_file, true,
+     "learner|second-chance|fifo|lru|priority|sieve|s3-fifo|2q|arc|lirs|w-tinylfu|mglru",
+     kForRun | kForReplay | kForAdvise, variable_and_file, true,
      "Which pages leave local memory first, by a policy that comes with Hinterland or by a plug-in: a shared "
      "library, "
      "named with a slash (./mine.so; docs/policies.md). What follows a colon is for the policy itself.",
@@ -158,7 +158,7 @@ constexpr Option kTable[] = {
     {"diff", 0, path, "FILE", "", "none", 0, 0, "", kForReport, nowhere, false, "An earlier trace to compare with.",
      "--diff before.trace"},
     {"sweep", 0, flag, "", "", "", 0, 1, "", kForReplay, nowhere, false,
-     "Replay with every policy, and with budgets from --local on, doubled until nothing is fetched.", "--sweep"},
+     "Replay with every policy, and with budgets from --local on, doubled until nothing more is saved.", "--sweep"},
     {"source", 0, path, "DIRECTORY", "", "where debug information says", 0, 0, "", kForAdvise, nowhere, false,
      "Where the program's sources are now.", "--source ~/src/server"},
     {"debug-files", 0, path, "DIRECTORY", "", "/usr/lib/debug", 0, 0, "", kForReport | kForAdvise, nowhere, false,

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "hinterland/policy.h"
+
 namespace hinterland {
 
 // X(name, help). Monotonic counters, since the start of the program.
@@ -179,6 +181,7 @@ struct StatPage {
   char program[64];
   char far_url[256];  // without secrets
   char policy[32];
+  hl_policy_report policy_report;  // of a policy that has one
   InsideView inside;
 
   CounterTable counters;

@@ -109,7 +109,9 @@ constexpr Command kCommands[] = {
      "Replays the faults of a trace against the policies and the read-ahead themselves, over a model of the pager, "
      "without the program. What is not given is as it was recorded. The trace has only what faulted then: record it "
      "with the smallest --local of interest, --read-ahead 0 and --takeover start. The stall is that of all threads "
-     "together, at the latencies that the trace measured.",
+     "together, at the latencies that the trace measured. No choice of victims fetches fewer pages than are under "
+     "'at "
+     "least': it knows when each page is wanted next (Belady).",
      "hinterland trace --local 64M --read-ahead 0 --takeover start -- ./server\n"
      "hinterland replay server.trace --local 256M --policy fifo --read-ahead 16\n"
      "hinterland replay server.trace --sweep",

@@ -1,5 +1,8 @@
 #include "cli/figures.hpp"
 
+#include <algorithm>
+#include <span>
+
 #include "base/clock.hpp"
 
 namespace hinterland::cli {
@@ -39,6 +42,21 @@ Json latency_json(const LatencyHistogram& histogram) {
           {"max_ns", histogram.percentile_ns(1.0)}};
 }
 
+// What the page's policy says of itself: whoever owns the page may have written anything.
+std::vector<std::pair<std::string, std::uint64_t>> policy_figures(const StatPage& page) {
+  std::vector<std::pair<std::string, std::uint64_t>> found;
+  std::uint32_t count = std::min(page.policy_report.count, HL_POLICY_FIGURES_MAX);
+  for (const hl_policy_figure& figure : std::span(page.policy_report.figures).first(count))
+    found.emplace_back(text_of(figure.name), figure.value);
+  return found;
+}
+
+Json policy_figures_json(const StatPage& page) {
+  Json json = Json::object();
+  for (const auto& [name, value] : policy_figures(page)) json[name.c_str()] = value;
+  return json;
+}
+
 Json program_json(const StatPage& page) {
   Figures figures;
   figures.add(page);
@@ -48,6 +66,8 @@ Json program_json(const StatPage& page) {
           {"program", text_of(page.program)},
           {"far_url", text_of(page.far_url)},
           {"policy", text_of(page.policy)},
+          {"policy_text", text_of(page.policy_report.text)},
+          {"policy_figures", policy_figures_json(page)},
           {"age_s", static_cast<double>(until_ns - page.started_ns) / 1e9},
           {"ended_in_order", ended_ns != 0},
           {"gauges", gauges_json(figures)},

@@ -1,6 +1,7 @@
 // hinterland replay: what a trace's faults would have been with another budget, policy or read-ahead.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
 
 #include "base/log.hpp"
@@ -9,6 +10,7 @@
 #include "cli/figures.hpp"
 #include "cli/replay_settings.hpp"
 #include "policy/policies.hpp"
+#include "trace/belady.hpp"
 #include "trace/replay.hpp"
 
 namespace hinterland::cli {
@@ -21,7 +23,25 @@ using trace::TraceFile;
 struct Row {
   ReplayOptions options;
   ReplayResult result;
-  std::optional<double> stall_s;  // of all threads together
+  std::uint64_t pages_in_least = 0;  // whatever the policy
+  std::optional<double> stall_s;     // of all threads together
+};
+
+// The fewest pages that can be fetched, by budget.
+class Bound {
+ public:
+  explicit Bound(const TraceFile& file) { belady_.add_all(file); }
+  std::uint64_t pages_in(std::uint64_t local_bytes) {
+    auto [known, fresh] = known_.try_emplace(local_bytes);
+    if (fresh) known->second = belady_.pages_in(std::max<std::uint64_t>(local_bytes >> kPageShift, 1));
+    return known->second;
+  }
+  // What is fetched with twice as much as that is fetched with any budget: it was far before it was first seen.
+  bool fits_twice(std::uint64_t local_bytes) const { return local_bytes / 2 >= belady_.pages() << kPageShift; }
+
+ private:
+  trace::Belady belady_;
+  std::map<std::uint64_t, std::uint64_t> known_;
 };
 
 // Mean latency of what the trace sampled, for faults of two kinds: with the device, and without.
@@ -45,10 +65,10 @@ Latencies latencies_of(const TraceFile& file) {
   return found;
 }
 
-Row replay(const TraceFile& file, const ReplayOptions& options, const Latencies& latencies) {
+Row replay(const TraceFile& file, const ReplayOptions& options, const Latencies& latencies, Bound& bound) {
   trace::Replay machine(options);
   file.for_each_fault([&](const trace::FaultRecord& fault) { machine.fault(fault); });
-  Row row{options, machine.result(), {}};
+  Row row{options, machine.result(), bound.pages_in(options.local_bytes), {}};
   if (latencies.known)
     row.stall_s = (static_cast<double>(row.result.fetches) * latencies.fetch_ns +
                    static_cast<double>(row.result.first_touch + row.result.refaults) * latencies.other_ns) /
@@ -70,20 +90,22 @@ Json row_json(const Row& row) {
           {"miss_ratio",
            result.accesses > 0 ? static_cast<double>(result.faults()) / static_cast<double>(result.accesses) : 0},
           {"pages_in", result.pages_in},
+          {"pages_in_least", row.pages_in_least},
           {"pages_out", result.pages_out},
           {"stall_s", row.stall_s ? Json(*row.stall_s) : Json(nullptr)}};
 }
 
 std::string table_text(const std::vector<Row>& rows) {
   std::string text =
-      "     local  policy         read-ahead      faults  of those fetches  pages in  pages out   stall\n";
+      "     local  policy         read-ahead      faults  of those fetches  pages in  at least  pages out   stall\n";
   for (const Row& row : rows) {
     char line[160];
     std::snprintf(
-        line, sizeof line, "%10s  %-13s  %10u  %10llu  %16llu  %8llu  %9llu  ",
+        line, sizeof line, "%10s  %-13s  %10u  %10llu  %16llu  %8llu  %8llu  %9llu  ",
         rounded_size_text(row.options.local_bytes).c_str(), row.options.policy->name, row.options.read_ahead_pages,
         static_cast<unsigned long long>(row.result.faults()), static_cast<unsigned long long>(row.result.fetches),
-        static_cast<unsigned long long>(row.result.pages_in), static_cast<unsigned long long>(row.result.pages_out));
+        static_cast<unsigned long long>(row.result.pages_in), static_cast<unsigned long long>(row.pages_in_least),
+        static_cast<unsigned long long>(row.result.pages_out));
     text += line;
     std::snprintf(line, sizeof line, "%.2f s", row.stall_s.value_or(0));
     text += (row.stall_s ? line : "") + std::string("\n");
@@ -92,7 +114,7 @@ std::string table_text(const std::vector<Row>& rows) {
 }
 
 // Every policy, the plug-in that is given among them, with the trace's budget doubled until nothing more is saved.
-std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const Latencies& latencies) {
+std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const Latencies& latencies, Bound& bound) {
   std::vector<Row> rows;
   std::vector<const hl_policy_ops*> all(policies().begin(), policies().end());
   if (find_policy(first.policy->name) != first.policy) all.insert(all.begin(), first.policy);
@@ -100,8 +122,8 @@ std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const 
     ReplayOptions options = first;
     options.policy = policy;
     for (int doublings = 0; doublings < 12; ++doublings, options.local_bytes *= 2) {
-      rows.push_back(replay(file, options, latencies));
-      if (rows.back().result.fetches == 0) break;
+      rows.push_back(replay(file, options, latencies, bound));
+      if (rows.back().result.fetches == 0 || bound.fits_twice(options.local_bytes)) break;
     }
   }
   return rows;
@@ -127,8 +149,10 @@ int replay(const CommandLine& line) {
   if (!options) return fail(kUsage, options.error());
   say_what_it_cannot_know(*file, *options);
   Latencies latencies = latencies_of(*file);
-  std::vector<Row> rows = line.number(OptionId::sweep) != 0 ? sweep(*file, *options, latencies)
-                                                            : std::vector<Row>{replay(*file, *options, latencies)};
+  Bound bound(*file);
+  std::vector<Row> rows = line.number(OptionId::sweep) != 0
+                              ? sweep(*file, *options, latencies, bound)
+                              : std::vector<Row>{replay(*file, *options, latencies, bound)};
   std::string text;
   if (line.number(OptionId::json) != 0) {
     Json list = Json::array();

@@ -57,6 +57,11 @@ void print_details(const StatView& view, LastLooks& looks) {
   }
   print_latency("fault latency", figures.fault_latency);
   print_latency("fetch latency", figures.fetch_latency);
+  for (const auto& [name, value] : policy_figures(*view))
+    std::printf("  %-26s %-14llu %s's own\n", name.c_str(), static_cast<unsigned long long>(value),
+                text_of(view->policy).c_str());
+  if (view->policy_report.text[0] != '\0')
+    std::printf("  %s: %s\n", text_of(view->policy).c_str(), text_of(view->policy_report.text).c_str());
   note(looks, *view, at_ns);
 }
 

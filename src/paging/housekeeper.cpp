@@ -65,6 +65,7 @@ std::uint64_t Pager::Impl::look_after() {
   if (core.devices.settle()) sleep_ns = std::min(sleep_ns, 10 * kMillisecond);
   if (core.devices.is_shared()) sleep_ns = std::min(sleep_ns, let_go_for_the_dead());
   refresh_gauges();
+  if (core.managed.load()) core.policy.look_after(now_ns());
   program_end::end_if_over();
   return program_end::is_expected() ? std::min(sleep_ns, 20 * kMillisecond) : sleep_ns;
 }

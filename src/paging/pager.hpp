@@ -20,6 +20,7 @@
 #include "kernel/kernel.hpp"
 #include "paging/page/fault_observer.hpp"
 #include "paging/page/ledger.hpp"
+#include "paging/page/mapped_as.hpp"
 #include "paging/serve/fault_outcome.hpp"
 #include "paging/serve/hint.hpp"
 
@@ -51,6 +52,7 @@ struct RegionOptions {
   std::int32_t read_ahead_pages = -1;     // below zero: the process's setting
   bool common_share = false;              // instead of a share of its own: pages leave as the process's do
   std::uint32_t device = 0;               // as Pager::open_device() said; 0: the process's
+  const char* tag = "";                   // for its policy
 };
 
 class Pager {
@@ -74,8 +76,9 @@ class Pager {
 
   // --- mappings: private anonymous memory in the window -------------------------------------------------------
   // A new mapping, `alignment` a power of two >= kPageSize. `flags` are extra mmap flags to keep (MAP_NORESERVE,
-  // ...). Address, or -ENOMEM when the kernel has no room, or the window not `leave` bytes more.
-  std::intptr_t map(std::size_t length, std::size_t alignment, int protection, int flags = 0, std::size_t leave = 0);
+  // ...). Address, or -ENOMEM when the kernel has no room, or the window not `leave` bytes more. `as`: for policies.
+  std::intptr_t map(std::size_t length, std::size_t alignment, int protection, int flags = 0, std::size_t leave = 0,
+                    MappedAs as = {});
   // At a given address, which lies wholly in the window: replaces what is there, as MAP_FIXED does.
   // no_replace: -EEXIST when something is there.
   std::intptr_t map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace);

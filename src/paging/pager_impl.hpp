@@ -90,7 +90,11 @@ struct Pager::Impl {
   // --- pager_mappings.cpp; map_mutex is held
   // mmap in the place of what is there: whose pages are not being taken meanwhile, under another protection.
   void* map_over(std::uintptr_t address, std::size_t length, int protection, int flags);
-  std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0);
+  std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0,
+                      MappedAs as = {});
+  PageRun run_of(std::uintptr_t address, std::size_t length) const {
+    return {core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift)};
+  }
   int unmap(std::uintptr_t address, std::size_t length);
   const std::vector<Region>& pieces(std::uintptr_t address, std::size_t length);
   std::vector<Region> pieces_found;  // what pieces() returned last: kept, so that it seldom allocates

@@ -133,7 +133,7 @@ void* Pager::Impl::map_over(std::uintptr_t address, std::size_t length, int prot
 }
 
 std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
-                                 int attributes) {
+                                 int attributes, MappedAs as) {
   if ((flags & MAP_LOCKED) != 0)
     if (int error = try_locked(length); error != 0) return error;
   void* mapped = map_over(address, length, protection, kBaseFlags | (flags & kKeptFlags));
@@ -153,6 +153,7 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
   if ((flags & MAP_LOCKED) != 0) region.attributes |= kLocked;
   regions.put(region);
   set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
+  core.policy.mapped(run_of(address, length), as);
   if (region.attributes != 0) apply(region);
   // The budget comes within reach: somebody must watch from now on.
   std::uint64_t mark = takeover_mark();
@@ -178,7 +179,8 @@ int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   return 0;
 }
 
-std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags, std::size_t leave) {
+std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags, std::size_t leave,
+                         MappedAs as) {
   length = page_ceil(length);
   if (length == 0) return -ENOMEM;
   MapGuard guard(*impl_);
@@ -186,7 +188,7 @@ std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protecti
   if (leave != 0 && (free < leave || length > free - leave)) return -ENOMEM;
   std::uintptr_t address = impl_->core.window.allocate(length, std::max(alignment, kPageSize));
   if (address == 0) return -ENOMEM;
-  std::intptr_t placed = impl_->place(address, length, protection, flags);
+  std::intptr_t placed = impl_->place(address, length, protection, flags, 0, as);
   if (placed < 0) impl_->core.window.release(address, length);
   return placed;
 }
@@ -206,6 +208,7 @@ int Pager::surrender(std::uintptr_t address, std::size_t length) {
   impl_->forget(address, length);
   impl_->core.window.occupy(address, length);
   impl_->regions.put({address, address + length, PROT_NONE, 0, true});
+  impl_->core.policy.unmapped(impl_->run_of(address, length));
   return 0;
 }
 
@@ -218,6 +221,7 @@ int Pager::Impl::unmap(std::uintptr_t address, std::size_t length) {
   if (int error = reserve_again(address, length); error != 0) return error;
   regions.remove(address, address + length);
   forget(address, length);
+  core.policy.unmapped(run_of(address, length));
   core.window.release(address, length);
   set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
   return 0;

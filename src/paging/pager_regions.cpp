@@ -65,7 +65,8 @@ std::intptr_t Pager::create_region(std::size_t length, const RegionOptions& opti
   }
   PageRun run{parts.core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift)};
   parts.core.policy.assign(run, opened);
-  std::intptr_t placed = parts.place(address, length, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  std::intptr_t placed =
+      parts.place(address, length, PROT_READ | PROT_WRITE, MAP_NORESERVE, 0, {HL_MAPPING_REGION, options.tag});
   if (placed < 0) {
     parts.core.policy.assign(run, 0);
     parts.core.policy.close_pool(opened);

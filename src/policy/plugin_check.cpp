@@ -61,7 +61,11 @@ class Trial {
   const char* one_call() {
     auto first = static_cast<hl_page>(random_() % (kPages - 8));
     auto count = 1 + static_cast<std::uint32_t>(random_() % 8);
-    switch (random_() % 6) {
+    switch (random_() % 8) {
+      case 6:
+        return speak_aside(first, count);
+      case 7:
+        return bring_one(first);
       case 0:
         ops_.departed(state_, first, count);
         for (hl_page page = first; page < first + count; ++page) held_.erase(page);
@@ -87,16 +91,36 @@ class Trial {
         return "returns a page as a victim that it was not told of, or that it has returned before";
     return nullptr;
   }
+  // Time, mappings, and its own figures.
+  const char* speak_aside(hl_page first, std::uint32_t count) {
+    hl_mapping mapping{first, count, HL_MAPPING_MMAP, ""};
+    if (ops_.mapped != nullptr) ops_.mapped(state_, &mapping);
+    if (ops_.unmapped != nullptr) ops_.unmapped(state_, first / 2, count);
+    if (ops_.tick != nullptr) ops_.tick(state_, now_ns_ += 100'000'000);
+    hl_policy_report report{};
+    if (ops_.report != nullptr) ops_.report(state_, &report);
+    return report.count > HL_POLICY_FIGURES_MAX ? "reports more figures than there is room for" : nullptr;
+  }
+  // One that comes in is first asked for, where the policy wants to be.
+  const char* bring_one(hl_page page) {
+    if (held_.contains(page)) return use(page);
+    if (ops_.admits != nullptr && ops_.admits(state_, page, HL_ARRIVAL_FAULT) == 0) return nullptr;
+    ops_.arrived(state_, page, 1, HL_ARRIVAL_FAULT, 0);
+    held_.insert(page);
+    return nullptr;
+  }
   const char* use(hl_page page) {
     if (ops_.accessed != nullptr) ops_.accessed(state_, page, HL_ACCESS_WRITE);
     return nullptr;
   }
   const char* miss(hl_page page) {
-    if (ops_.missed == nullptr) return nullptr;
+    bool by_hint = random_() % 4 == 0;
+    auto* call = by_hint ? ops_.hinted : ops_.missed;
+    if (call == nullptr) return nullptr;
     std::array<hl_page, 64> next;
     auto most = static_cast<std::uint32_t>(random_() % next.size());
-    std::uint32_t count = ops_.missed(state_, page, next.data(), most);
-    if (count == HL_OWN_READ_AHEAD) return nullptr;
+    std::uint32_t count = call(state_, page, next.data(), most);
+    if (!by_hint && count == HL_OWN_READ_AHEAD) return nullptr;
     if (count > most) return "returns more pages to read next than it is asked for";
     for (hl_page wanted : std::span(next).first(count))
       if (wanted >= kPages) return "returns a page to read next that does not exist";
@@ -107,6 +131,7 @@ class Trial {
   void* state_;
   std::set<hl_page> held_;
   std::mt19937_64 random_{7};
+  std::uint64_t now_ns_ = 0;
 };
 
 [[noreturn]] void try_in_child(const NamedPolicy& policy, int answer) {

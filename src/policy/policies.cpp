@@ -6,9 +6,9 @@
 namespace hinterland {
 
 std::span<const hl_policy_ops* const> policies() {
-  static constexpr std::array kAll = {&kLearnerPolicy, &kSecondChancePolicy, &kFifoPolicy,
-                                      &kLruPolicy,     &kPriorityPolicy,     &kSievePolicy,
-                                      &kS3FifoPolicy,  &kTwoQueuePolicy,     &kArcPolicy};
+  static constexpr std::array kAll = {&kLearnerPolicy,  &kSecondChancePolicy, &kFifoPolicy,     &kLruPolicy,
+                                      &kPriorityPolicy, &kSievePolicy,        &kS3FifoPolicy,   &kTwoQueuePolicy,
+                                      &kArcPolicy,      &kLirsPolicy,         &kWTinyLfuPolicy, &kMglruPolicy};
   return kAll;
 }
 

@@ -177,8 +177,8 @@ TEST_F(HintHeader, ArgumentsAreEvaluatedOnceAndIfElseKeepsItsMeaning) {
 
 // A library that knows no devices is not asked for one; one that does learns how long the options are.
 TEST_F(HintHeader, RegionsAreAskedForAsTheLibraryKnowsThem) {
-  const hl_region_options plain{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, nullptr, nullptr};
-  const hl_region_options on_device{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, nullptr, "zmem:"};
+  const hl_region_options plain{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, nullptr, nullptr, nullptr};
+  const hl_region_options on_device{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, nullptr, "zmem:", nullptr};
   hl_region region;
   struct hl_runtime before = hl_runtime;
   hl_runtime.region_create = create_as_of_two;

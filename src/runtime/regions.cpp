@@ -85,6 +85,7 @@ int open_device(Pager& pager, const char* url, std::uint32_t* number) {
 
 int create_far(Pager& pager, hl_region* region, std::size_t size, const hl_region_options& options) {
   RegionOptions wanted{.share_bytes = options.share, .read_ahead_pages = options.rdahead};
+  if (options.tag != nullptr) wanted.tag = options.tag;
   if (options.policy != nullptr && (wanted.policy = find_policy(options.policy)) == nullptr)
     return fail(EINVAL, "a region names a policy that does not exist", "`hinterland run --help` lists them");
   bool common = options.share == HL_SHARE_COMMON;
@@ -99,8 +100,9 @@ int create_far(Pager& pager, hl_region* region, std::size_t size, const hl_regio
   };
   Placed placed = on_own_stack([pager = &pager, plain, size, wanted] {
     Placed made{};
-    made.address = plain ? pager->map(size, kUnit, PROT_READ | PROT_WRITE, MAP_NORESERVE)
-                         : pager->create_region(size, wanted, &made.pool);
+    made.address =
+        plain ? pager->map(size, kUnit, PROT_READ | PROT_WRITE, MAP_NORESERVE, 0, {HL_MAPPING_REGION, wanted.tag})
+              : pager->create_region(size, wanted, &made.pool);
     return made;
   });
   if (placed.address < 0) return explain(static_cast<int>(-placed.address));

@@ -28,6 +28,7 @@ Replay::Replay(const ReplayOptions& options)
 void Replay::access(const FaultRecord& record, const ReplayHint* hint, std::uint64_t* last_page) {
   std::uint64_t number = accesses_++;
   if (!pager_.has_room()) return;
+  pager_.tick(record.time_ns);
   while (!unseen_.empty() && unseen_.top().time <= number) access_unseen();
   if (options_.outlook != nullptr) access_left_out(number, hint, last_page), give_back(number);
   if (record.kind > FaultKind::refault) return;  // waited for, or there by then: the fault before says it
@@ -236,7 +237,8 @@ void Replay::bring_hinted(std::uint64_t address, const ReplayHint& hint, std::in
   for (std::uint64_t at = first; at < end;) {
     std::uint64_t run_end = at;
     while (run_end < end && run_end - at < pager_.run_max() && pager_.page_at(run_end).state == State::far) ++run_end;
-    if (run_end != at)
+    if (run_end != at) {
+      pager_.hinted(at, std::min(pager_.run_max(), options_.read_ahead_pages + 1) - 1, &next_);
       fetch({.first = at,
              .count = static_cast<std::uint32_t>(run_end - at),
              .asked = address,
@@ -244,6 +246,8 @@ void Replay::bring_hinted(std::uint64_t address, const ReplayHint& hint, std::in
              .write = hint.write,
              .why = HL_ARRIVAL_HINT,
              .priority = hint.priority});
+      fetch_unasked(at);
+    }
     at = std::max(run_end, at + 1);
   }
 }

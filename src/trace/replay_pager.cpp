@@ -82,9 +82,22 @@ bool ReplayPager::missed(std::uint64_t page, std::uint32_t most, std::vector<std
   hl_page wanted[kRunMax];
   std::uint32_t count = ops_->missed(policy_, number_of(page), wanted, std::min(most, kRunMax));
   if (count == HL_OWN_READ_AHEAD) return false;
-  for (hl_page number : std::span(wanted, std::min(count, most)))
-    if (number < addresses_.size()) next->push_back(addresses_[number]);
+  take_next(std::span(wanted, std::min(count, most)), next);
   return true;
+}
+
+void ReplayPager::hinted(std::uint64_t page, std::uint32_t most, std::vector<std::uint64_t>* next) {
+  next->clear();
+  if (ops_->hinted == nullptr) return;
+  hl_page wanted[kRunMax];
+  most = std::min(most, kRunMax);
+  std::uint32_t count = ops_->hinted(policy_, number_of(page), wanted, most);
+  take_next(std::span(wanted, std::min(count, most)), next);
+}
+
+void ReplayPager::take_next(std::span<const hl_page> wanted, std::vector<std::uint64_t>* next) const {
+  for (hl_page number : wanted)
+    if (number < addresses_.size()) next->push_back(addresses_[number]);
 }
 
 bool ReplayPager::expects_write(std::uint64_t page, bool samples) {
@@ -104,6 +117,35 @@ ReplayPager::Writable ReplayPager::expected_writes(const Fetch& wanted) {
   for (std::uint32_t i = 0; i < wanted.count && wanted.write; ++i)
     if (is_asked(wanted.first + i)) writable[i] = true;
   return writable;
+}
+
+void ReplayPager::tick(std::uint64_t now_ns) {
+  if (ops_->tick == nullptr || now_ns < next_tick_ns_) return;
+  next_tick_ns_ = now_ns + PolicyHost::kTickNs;
+  ops_->tick(policy_, now_ns);
+}
+
+// As PolicyHost::deliver().
+void ReplayPager::tell_arrived(hl_page number, hl_arrival why, std::uint8_t priority) {
+  bool asks = ops_->admits != nullptr && why < HL_ARRIVAL_REFAULT && not_admitted_.size() < PolicyHost::kColdMax;
+  if (asks && ops_->admits(policy_, number, why) == 0)
+    not_admitted_.push_back(number);
+  else
+    ops_->arrived(policy_, number, 1, why, priority);
+}
+
+// As PolicyHost::choose_victims().
+std::uint32_t ReplayPager::choose(std::span<hl_page> out) {
+  std::uint32_t chosen = 0;
+  auto take = [&](std::size_t stay) {
+    for (; chosen < out.size() && not_admitted_.size() > stay; not_admitted_.pop_front())
+      out[chosen++] = not_admitted_.front();
+  };
+  take(PolicyHost::kNotAdmittedStay);
+  auto rest = static_cast<std::uint32_t>(out.size() - chosen);
+  if (rest != 0) chosen += ops_->choose_victims(policy_, out.data() + chosen, rest);
+  if (chosen == 0) take(0);
+  return chosen;
 }
 
 void ReplayPager::begin(Fetch& wanted) {
@@ -144,7 +186,7 @@ void ReplayPager::map(const Fetch& wanted, std::uint64_t first, std::uint64_t en
     page.ahead = address < wanted.asked || address >= wanted.asked_end;
     page.zero = false;
     if (writable) page.often_written = recheck_.goes_on_expecting() && page.often_written;
-    ops_->arrived(policy_, number, 1, why, wanted.priority);
+    tell_arrived(number, why, wanted.priority);
   }
 }
 
@@ -154,7 +196,7 @@ void ReplayPager::bring_zeros(std::uint64_t first, std::uint32_t count, std::uin
   for (std::uint64_t address = first; address < first + count; ++address) {
     hl_page number = number_of(address);
     pages_[number] = {.state = State::resident, .dirty = true, .ahead = address != demanded, .zero = true};
-    ops_->arrived(policy_, number, 1, HL_ARRIVAL_FIRST_TOUCH, 0);
+    tell_arrived(number, HL_ARRIVAL_FIRST_TOUCH, 0);
   }
 }
 
@@ -169,7 +211,7 @@ void ReplayPager::take_back(std::uint64_t address, bool write, std::uint8_t prio
   page.state = State::resident;
   page.dirty = !stays_clean;
   if (page.dirty) far_space_.let_go(&page.far_place);
-  ops_->arrived(policy_, number, 1, HL_ARRIVAL_REFAULT, priority);
+  tell_arrived(number, HL_ARRIVAL_REFAULT, priority);
 }
 
 void ReplayPager::note_written(std::uint64_t address) {
@@ -186,6 +228,7 @@ void ReplayPager::forget(std::uint64_t address) {
   if (page.state == State::parked) frames_.leave(page.place, true);
   if (page.state == State::resident) {
     ops_->departed(policy_, number, 1);
+    if (!not_admitted_.empty()) std::erase(not_admitted_, number);
     budget_.subtract(1);
   }
   far_space_.let_go(&page.far_place);
@@ -242,7 +285,7 @@ std::size_t ReplayPager::reclaim(std::size_t wanted) {
 std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
   hl_page offered[kBatchMax];
   Victim victims[kBatchMax];
-  std::uint32_t count = ops_->choose_victims(policy_, offered, static_cast<std::uint32_t>(wanted));
+  std::uint32_t count = choose(std::span(offered).first(wanted));
   Victim* end = victims;
   for (hl_page number : std::span(offered, count))
     if (pages_[number].state == State::resident) *end++ = {addresses_[number], number};

@@ -7,6 +7,7 @@
 
 #include <bitset>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -60,6 +61,8 @@ class ReplayPager {
   // The program faults on a far page. `next` becomes the pages that the policy would bring as well, at most so many;
   // false where it leaves that to others.
   bool missed(std::uint64_t page, std::uint32_t most, std::vector<std::uint64_t>* next);
+  // The same of a hint, which leaves nothing to others.
+  void hinted(std::uint64_t page, std::uint32_t most, std::vector<std::uint64_t>* next);
 
   // Brings pages that are far, side by side. Those of [asked, asked_end) were asked for, the others come ahead.
   using Writable = std::bitset<kRunMax>;
@@ -91,6 +94,9 @@ class ReplayPager {
   // What is due after access number `now`. `left` becomes the pages that left since it was last called.
   void keep_room(std::uint64_t now, std::vector<std::uint64_t>* left);
 
+  // For the policy: the time of the access that is next.
+  void tick(std::uint64_t now_ns);
+
   std::uint64_t pages_out() const { return pages_out_; }
 
  private:
@@ -100,6 +106,9 @@ class ReplayPager {
     hl_page number;
   };
 
+  void take_next(std::span<const hl_page> wanted, std::vector<std::uint64_t>* next) const;
+  void tell_arrived(hl_page number, hl_arrival why, std::uint8_t priority);
+  std::uint32_t choose(std::span<hl_page> out);
   hl_page number_of(std::uint64_t page);
   hl_page page_there(std::uint64_t place) const;
   static PageIndex index_of(std::uint64_t page) { return {static_cast<std::uint32_t>(page)}; }
@@ -130,7 +139,9 @@ class ReplayPager {
   std::uint32_t park_sample_ = 0;
   WriteRecheck recheck_;
   std::uint64_t pages_out_ = 0;
-  std::vector<std::uint64_t> left_;                    // since keep_room()
+  std::vector<std::uint64_t> left_;   // since keep_room()
+  std::deque<hl_page> not_admitted_;  // are there, and leave first
+  std::uint64_t next_tick_ns_ = 0;
   std::unordered_map<std::uint64_t, hl_page> groups_;  // of 16 pages, numbered as they come, as the page table does
   std::vector<ReplayPage> pages_;                      // by the policy's number
   std::vector<std::uint64_t> addresses_;               // by the policy's number

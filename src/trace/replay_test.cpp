@@ -347,6 +347,27 @@ TEST_F(ReplayTest, ExpectedWritesAreWrites) {
   }
 }
 
+// Thirty-two pages that are used in each round, beside a scan that is not admitted.
+TEST(ReplayPager, WhatAPolicyDoesNotAdmitLeavesFirst) {
+  static unsigned ticks;
+  ticks = 0;
+  hl_policy_ops admitting = kFifoPolicy;
+  admitting.admits = [](void*, hl_page page, hl_arrival) { return page < 32 ? 1 : 0; };
+  admitting.tick = [](void*, std::uint64_t) { ++ticks; };
+  auto fetches = [](const hl_policy_ops& policy) {
+    Replay run(options(256, 0, policy));
+    std::uint64_t scanned = 0, time_ns = 0;
+    for (int round = 0; round < 20; ++round) {
+      for (std::uint64_t page = 0; page < 32; ++page) run.fault({.time_ns = ++time_ns, .page = kBase + page});
+      for (int i = 0; i < 200; ++i) run.fault({.time_ns = ++time_ns, .page = kBase + 32 + scanned++ % 2000});
+      time_ns += PolicyHost::kTickNs;
+    }
+    return run.result().fetches;
+  };
+  EXPECT_LT(fetches(admitting) + 300, fetches(kFifoPolicy));
+  EXPECT_EQ(ticks, 20u);
+}
+
 TEST(ReplayFrames, ExpireInOrder) {
   ReplayFrames frames;
   std::vector<hl_page> gone;

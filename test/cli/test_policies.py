@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import subprocess
+import time
 import unittest
 
-from command import SOURCE, CommandTest
+from command import HINTERLAND, SOURCE, CommandTest
 
 INCLUDE = os.path.join(SOURCE, "include")
 EXAMPLES = os.path.join(SOURCE, "examples", "policies")
@@ -137,6 +138,41 @@ class Examples(PolicyTest):
         self.expect_result(self.run_far("./leap.so", "--read-ahead", "0"))
         self.assertEqual(self.counters()["pages_read_ahead"], 0)
 
+    def test_big_mappings_in_cxx(self):
+        """Told of mappings and of time; what it does not admit leaves first; its figures are shown."""
+        self.compile(os.path.join(EXAMPLES, "big_mappings.cpp"), "big.so", "-std=c++20", "-fPIC", "-shared", "-Wall",
+                     "-Wextra", "-Werror", compiler="c++")
+        self.need_library()
+        source = self.write("stays.c", PROGRAM.replace("  return 0;", "  fflush(stdout);\n  return getchar() == 0;"))
+        self.compile(source, "stays")
+        child = subprocess.Popen([HINTERLAND, "run", "--local", "8M", "--far", "mem:", "--takeover", "start", "--policy",
+                                  "./big.so", "--", "./stays"], env=self.environment, cwd=self.directory, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with child:
+            sum_line = child.stdout.readline()
+            figures = {}
+            while figures.get("not_admitted", 0) == 0 and child.poll() is None:  # told once a second at least
+                programs = json.loads(self.call("stat", "--json").stdout)["programs"]
+                figures = next((each["policy_figures"] for each in programs if each["program"].endswith("stays")), {})
+                time.sleep(0.02)
+            self.assertIn("mappings are larger than local memory", programs[0]["policy_text"])
+            text = self.call("stat", str(programs[0]["pid"])).stdout
+            self.assertRegex(text, r"not_admitted +\d+ +big-mappings's own")
+            self.assertIn("big-mappings: ", text)
+            rest, errors = child.communicate("\n", timeout=100)
+        self.assertEqual((child.returncode, rest, errors), (0, "", ""))
+        self.assertEqual(int(sum_line), 2 * sum(page % 256 for page in range(24 * 256)))
+        self.assertGreater(figures["not_admitted"], 1000)
+
+    def test_csr_in_cxx(self):
+        """Memory is gone through twice: a part of it stays."""
+        self.compile(os.path.join(EXAMPLES, "csr.cpp"), "csr.so", "-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra",
+                     "-Werror", compiler="c++")
+        self.expect_result(self.run_far("./csr.so"))
+        ours = self.counters()["pages_in"]
+        self.expect_result(self.run_far("fifo"))
+        self.assertLess(ours, self.counters()["pages_in"] * 0.9)
+
     def test_newest_in_rust(self):
         if shutil.which("rustc") is None:
             self.skipTest("there is no rustc")
@@ -163,8 +199,13 @@ class Examples(PolicyTest):
         without = json.loads(self.call("replay", "t.trace", "--policy", "fifo", "--json").stdout)
         self.assertLess(fetches["./leap.so"], without["runs"][0]["faults_fetch"] / 4)
         done = self.call("replay", "t.trace", "--policy", "./leap.so", "--sweep", "--json")
-        swept = {run["policy"] for run in json.loads(done.stdout)["runs"]}
-        self.assertLessEqual({"leap", "learner", "sieve", "s3-fifo", "2q", "arc"}, swept)
+        runs = json.loads(done.stdout)["runs"]
+        swept = {run["policy"] for run in runs}
+        self.assertLessEqual({"leap", "learner", "sieve", "s3-fifo", "2q", "arc", "lirs", "w-tinylfu", "mglru"}, swept)
+        for run in runs:
+            self.assertGreaterEqual(run["pages_in"], run["pages_in_least"], run)
+        # Of a loop over 24 MiB with 8 MiB, all but what may stay has to come again.
+        self.assertGreater(runs[0]["pages_in_least"], 3000)
 
     def test_in_another_folder(self):
         """A program may start others, and from elsewhere: the file is found all the same."""
@@ -190,6 +231,17 @@ class GoingWrong(PolicyTest):
     def test_no_policy(self):
         self.compile(self.write("empty.c", "int nothing;"), "empty.so", "-fPIC", "-shared")
         self.refused("./empty.so", "defines no hl_policy_plugin", "HL_POLICY_PLUGIN")
+
+    def test_a_shorter_interface(self):
+        """Of another language, or before calls were added at its end: what it lacks is not called."""
+        source = POLICY.split("HL_POLICY_PLUGIN")[0].replace("SPOIL", "") + r'''
+struct shorter { uint32_t version; const char *name, *help; void* calls[5]; };
+__attribute__((visibility("default"))) const struct shorter hl_policy_plugin = {
+    HL_POLICY_ABI_VERSION, "short", "", {create, arrived, departed, choose_victims, size}};
+__attribute__((visibility("default"))) const void* behind[32] = {(void*)1, (void*)1, (void*)1, (void*)1, (void*)1};
+'''
+        self.compile(self.write("short.c", source), "short.so", "-fPIC", "-shared")
+        self.expect_result(self.run_far("./short.so"))
 
     def test_another_interface(self):
         source = POLICY.replace("= HL_POLICY_ABI_VERSION", "= 2").replace("SPOIL", "")

@@ -25,7 +25,7 @@ static void expect(int right, const char* what) {
 }
 
 static int create(struct hl_region* region, const char* device) {
-  const struct hl_region_options options = {HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL, device};
+  const struct hl_region_options options = {HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL, device, NULL};
   return hl_region_create(region, SIZE, &options);
 }
 
@@ -61,7 +61,7 @@ static void refuse(void) {
   struct {
     struct hl_region_options options;
     uint64_t more;
-  } newer = {{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL, NULL}, 0};
+  } newer = {{HL_SHARE_COMMON, HL_RDAHEAD_DEFAULT, NULL, NULL, NULL}, 0};
   expect(hl__runtime()->region_create_sized(&region, MIB, &newer.options, sizeof newer) == 0, "longer options");
   expect(hl_region_destroy(&region) == 0, "destroy");
   newer.more = 1;

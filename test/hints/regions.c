@@ -25,7 +25,7 @@ static void expect(int right, const char* what) {
 }
 
 static int create(struct hl_region* region, size_t size, size_t share, int32_t rdahead, const char* policy) {
-  const struct hl_region_options options = {share, rdahead, policy, NULL};
+  const struct hl_region_options options = {share, rdahead, policy, NULL, NULL};
   return hl_region_create(region, size, &options);
 }
 

@@ -56,6 +56,9 @@ bool PolicyHost::start_pool(Pool& pool, const hl_policy_ops* policy) {
   pool.ops = policy;
   if (policy->accessed != nullptr) hears_uses_.store(true, std::memory_order_relaxed);
   if (policy->missed != nullptr) hears_misses_.store(true, std::memory_order_relaxed);
+  if (policy->hinted != nullptr) hears_hints_.store(true, std::memory_order_relaxed);
+  if (policy->mapped != nullptr || policy->unmapped != nullptr)
+    hears_mappings_.store(true, std::memory_order_relaxed);
   return true;
 }
 
@@ -80,6 +83,8 @@ Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, c
 
 void PolicyHost::deliver(const Arrival& arrival) {
   for_each_run(arrival.first, arrival.count, [&](Pool& pool, hl_page page, std::uint32_t length) {
+    if (pool.ops->admits != nullptr && arrival.why < HL_ARRIVAL_REFAULT) [[unlikely]]
+      return deliver_admitted(pool, page, length, arrival);
     pool.ops->arrived(pool.state, page, length, arrival.why, arrival.priority);
     if (is_watched(pool)) pool.held.add(page, length);
   });
@@ -119,6 +124,10 @@ void PolicyHost::cold(PageIndex page) {
   LockGuard guard(mutex_);
   hand_over_all();
   if (cold_count_ == kColdMax || is_cold(page)) return;
+  add_cold(page);
+}
+
+void PolicyHost::add_cold(PageIndex page) {
   Pool& pool = pools_[pool_of(page)];
   pool.ops->departed(pool.state, pages_->dense_of(page), 1);
   if (is_watched(pool)) pool.held.remove(pages_->dense_of(page), 1);
@@ -146,9 +155,9 @@ void PolicyHost::forget_cold(PageIndex first, std::uint32_t count) {
   cold_count_ = static_cast<std::size_t>(end - cold_.begin());
 }
 
-// The oldest first.
-std::size_t PolicyHost::take_cold(std::span<hl_page> out) {
-  std::size_t taken = std::min(out.size(), cold_count_);
+// The oldest first; so many of the newest stay.
+std::size_t PolicyHost::take_cold(std::span<hl_page> out, std::size_t stay) {
+  std::size_t taken = std::min(out.size(), cold_count_ - std::min(cold_count_, stay));
   for (std::size_t i = 0; i < taken; ++i) {
     out[i] = cold_[i].value;
     --cold_endings_[cold_[i].value % kColdEndings];
@@ -206,29 +215,48 @@ void PolicyHost::take_over(Pool& pool, const char* problem) {
 void PolicyHost::tell_used(PageIndex page, hl_access how) {
   LockGuard guard(mutex_);
   hand_over_all();
+  if (is_cold(page)) return;  // the policy does not hold it
   Pool& pool = pools_[pool_of(page)];
   if (pool.ops->accessed != nullptr) pool.ops->accessed(pool.state, pages_->dense_of(page), how);
 }
 
 std::optional<std::size_t> PolicyHost::tell_missed(PageIndex page, std::span<PageIndex> next) {
-  std::array<hl_page, kNextMax> wanted;
-  auto most = static_cast<std::uint32_t>(std::min(next.size(), wanted.size()));
+  Next wanted;
+  next = next.first(std::min(next.size(), wanted.size()));
   LockGuard guard(mutex_);
   hand_over_all();
   Pool& pool = pools_[pool_of(page)];
   if (pool.ops->missed == nullptr) return std::nullopt;
-  std::uint32_t count = pool.ops->missed(pool.state, pages_->dense_of(page), wanted.data(), most);
-  if (count == HL_OWN_READ_AHEAD) return std::nullopt;
-  bool known = count <= most && std::all_of(wanted.begin(), wanted.begin() + count,
-                                            [this](hl_page each) { return each < pages_->dense_used(); });
+  std::uint32_t count =
+      pool.ops->missed(pool.state, pages_->dense_of(page), wanted.data(), static_cast<std::uint32_t>(next.size()));
+  if (count == HL_OWN_READ_AHEAD || !check_next(pool, wanted, count, next)) return std::nullopt;
+  return count;
+}
+
+std::size_t PolicyHost::tell_hinted(PageIndex page, std::span<PageIndex> next) {
+  Next wanted;
+  next = next.first(std::min(next.size(), wanted.size()));
+  LockGuard guard(mutex_);
+  hand_over_all();
+  Pool& pool = pools_[pool_of(page)];
+  if (pool.ops->hinted == nullptr) return 0;
+  std::uint32_t count =
+      pool.ops->hinted(pool.state, pages_->dense_of(page), wanted.data(), static_cast<std::uint32_t>(next.size()));
+  return check_next(pool, wanted, count, next) ? count : 0;
+}
+
+// False where a plug-in is wrong, which is replaced then.
+bool PolicyHost::check_next(Pool& pool, const Next& wanted, std::uint32_t count, std::span<PageIndex> next) {
+  bool known = count <= next.size() && std::all_of(wanted.begin(), wanted.begin() + count,
+                                                   [this](hl_page each) { return each < pages_->dense_used(); });
   if (!known) {
-    take_over(pool, count > most ? "returned more pages to read next than it was asked for"
-                                 : "returned a page to read next that does not exist");
-    return std::nullopt;
+    take_over(pool, count > next.size() ? "returned more pages to read next than it was asked for"
+                                        : "returned a page to read next that does not exist");
+    return false;
   }
   std::transform(wanted.begin(), wanted.begin() + count, next.begin(),
                  [this](hl_page each) { return pages_->page_of(each); });
-  return count;
+  return true;
 }
 
 // I5: a region whose device takes nothing must not be asked again and again while others' pages could leave.
@@ -238,10 +266,12 @@ std::size_t PolicyHost::choose_victims(std::span<hl_page> out, std::uint32_t blo
   auto is_blocked = [blocked](const Pool& pool) {
     return (blocked >> pool.device.load(std::memory_order_relaxed) & 1) != 0;
   };
-  std::size_t chosen = cold_count_ != 0 ? take_cold(out) : 0;
+  std::size_t chosen = cold_count_ != 0 ? take_cold(out, some_not_admitted_ ? kNotAdmittedStay : 0) : 0;
   chosen += ask_pools(out.subspan(chosen), [&](const Pool& pool) { return pool.open && !is_blocked(pool); });
-  if (blocked == 0 || chosen == out.size()) return chosen;
-  return chosen + ask_pools(out.subspan(chosen), [&](const Pool& pool) { return pool.open && is_blocked(pool); });
+  if (blocked != 0 && chosen < out.size())
+    chosen += ask_pools(out.subspan(chosen), [&](const Pool& pool) { return pool.open && is_blocked(pool); });
+  if (cold_count_ != 0 && chosen == 0) chosen = take_cold(out, 0);
+  return chosen;
 }
 
 template <typename Asked>

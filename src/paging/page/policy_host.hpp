@@ -23,6 +23,7 @@
 #include "paging/page/budget.hpp"
 #include "paging/page/held_pages.hpp"
 #include "paging/page/hint_map.hpp"
+#include "paging/page/mapped_as.hpp"
 #include "paging/page/page_table.hpp"
 
 namespace hinterland {
@@ -32,8 +33,11 @@ class PolicyHost {
   static constexpr std::size_t kPoolsMax = 32;  // with the process's own; each may ask for arrays over the window
   // A smaller budget holds so few pages that the order in which they came would suffer.
   static constexpr std::uint64_t kGatherFromBytes = 16 * kMiB;
-  static constexpr std::size_t kColdMax = 1024;  // looked through when memory is freed
-  static constexpr std::size_t kNextMax = 64;    // pages that a policy may want besides the one that is missed
+  static constexpr std::size_t kColdMax = 1024;  // or not admitted; looked through when memory is freed
+  // Pages that a policy did not admit have just come, and have yet to be touched: of all that are cold, so many of
+  // the newest stay while others can leave.
+  static constexpr std::size_t kNotAdmittedStay = 32;
+  static constexpr std::size_t kNextMax = 64;  // pages that a policy may want besides the one that is missed
   static constexpr std::uint64_t kPluginCallNsMax = 200'000'000;  // CPU time; others wait for the policy's lock
 
   struct Terms {
@@ -79,6 +83,12 @@ class PolicyHost {
       return std::nullopt;
     return tell_missed(page, next);
   }
+  // A hint begins to fetch a far page, whose busy bit is held: what the policy would bring besides, as missed().
+  std::size_t hinted(PageIndex page, std::span<PageIndex> next) {
+    if (!hears_hints_.load(std::memory_order_relaxed)) [[likely]]  // as above
+      return 0;
+    return tell_hinted(page, next);
+  }
   // Whether arrivals of several threads may reach the policy in another order, many at once. Any thread.
   void gather_arrivals(bool gather) { gathers_.store(gather, std::memory_order_relaxed); }
   // A resident page, whose busy bit is held, that the program will not want soon: among the next victims. There is
@@ -89,6 +99,19 @@ class PolicyHost {
   // now; those that would go there come last.
   std::size_t choose_victims(std::span<hl_page> out, std::uint32_t blocked = 0);
   std::uint64_t size();
+  // Memory of the program's has come or gone, in the order in which it does: the caller holds map_mutex.
+  void mapped(PageRun run, MappedAs as) {
+    if (hears_mappings_.load(std::memory_order_relaxed)) [[unlikely]]  // as in used()
+      tell_mapped(run, as);
+  }
+  void unmapped(PageRun run) {
+    if (hears_mappings_.load(std::memory_order_relaxed)) [[unlikely]]
+      tell_unmapped(run);
+  }
+  // Lets the policies know of the time, and puts what the process's says of itself into the statistics page. To be
+  // called now and then; does so at most every kTickNs.
+  static constexpr std::uint64_t kTickNs = 100'000'000;
+  void look_after(std::uint64_t now_ns);
   const char* name() const { return pools_[0].ops->name; }
 
   // A pool for pages to come, or -EINVAL (a policy for another interface), -ENOMEM, -ENOSPC (kPoolsMax). `policy`:
@@ -153,11 +176,22 @@ class PolicyHost {
   bool start_pool(Pool& pool, const hl_policy_ops* policy);
   bool is_watched(const Pool& pool) const { return pool.ops == plugin_; }
   void take_over(Pool& pool, const char* problem);
+  // Calls something of the pool's policy that may take long, and replaces a plug-in that does.
+  template <typename Call>
+  void watch(Pool& pool, Call&& call);
+  void show_report(Pool& pool);
+  void deliver_admitted(Pool& pool, hl_page first, std::uint32_t count, const Arrival& arrival);
+  void tell_mapped(PageRun run, MappedAs as);
+  void tell_unmapped(PageRun run);
   void tell_used(PageIndex page, hl_access how);
   std::optional<std::size_t> tell_missed(PageIndex page, std::span<PageIndex> next);
+  std::size_t tell_hinted(PageIndex page, std::span<PageIndex> next);
+  using Next = std::array<hl_page, kNextMax>;
+  bool check_next(Pool& pool, const Next& wanted, std::uint32_t count, std::span<PageIndex> next);
   bool is_cold(PageIndex page) const;
   void forget_cold(PageIndex first, std::uint32_t count);
-  std::size_t take_cold(std::span<hl_page> out);
+  void add_cold(PageIndex page);
+  std::size_t take_cold(std::span<hl_page> out, std::size_t stay);
   std::size_t ask(Pool& pool, std::span<hl_page> out);
   std::size_t ask_plugin(Pool& pool, std::span<hl_page> out);
   template <typename Asked>
@@ -169,13 +203,15 @@ class PolicyHost {
   alignas(64) Mutex mutex_;
   alignas(64) const PageTable* pages_ = nullptr;  // read by those who do not take the lock
   std::atomic<bool> gathers_{false};
-  std::atomic<bool> hears_uses_{false}, hears_misses_{false};
+  std::atomic<bool> hears_uses_{false}, hears_misses_{false}, hears_hints_{false}, hears_mappings_{false};
   Terms terms_;
   const hl_policy_ops* plugin_ = nullptr;               // the process's policy, where it is one
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
   std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
   std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists
   std::size_t cold_count_ = 0;
+  bool some_not_admitted_ = false;
+  std::uint64_t next_tick_ns_ = 0;
   // How many of them have a number that ends so: of most pages it tells without a look at all of them that they are
   // not among them.
   static constexpr std::size_t kColdEndings = 4 * kColdMax;

@@ -293,6 +293,10 @@ std::uint32_t Hints::fetch(Lane& lane, const Wanted& wanted, PageIndex page, Pag
     core_.transitions.none(page, word);
     return 1;
   }
+  std::array<PageIndex, PolicyHost::kNextMax> next;
+  std::uint32_t next_most = std::min(bringer_.run_max() - 1, core_.read_ahead_max(page));
+  std::size_t besides =
+      core_.policy.hinted(page, std::span(next).first(std::min<std::size_t>(next_most, next.size())));
   core_.transitions.begin_arrival(page, word, expects_write(page, word, wanted));
   PageRun run{page, 1};
   for (std::uint32_t most = bringer_.run_max(); run.end() < wanted.all.end() && run.count < most; ++run.count)
@@ -308,7 +312,21 @@ std::uint32_t Hints::fetch(Lane& lane, const Wanted& wanted, PageIndex page, Pag
   if (ahead != 0) count(Counter::pages_read_ahead, ahead);
   PageIndex first_wanted = run.first <= wanted.now.first && wanted.now.first < run.end() ? wanted.now.first : page;
   lane.fetcher->start(run, first_wanted, wanted.is_written(first_wanted), wanted.priority);
+  fetch_besides(lane, std::span(next).first(besides));
   return run.count;
+}
+
+// What the policy would bring as well: only where there is room, for nobody waits for it.
+void Hints::fetch_besides(Lane& lane, std::span<const PageIndex> pages) {
+  std::uint32_t asked = 0;
+  for (PageIndex page : pages) {
+    if (!core_.budget.has_room(1)) break;
+    if (!bringer_.begin(page, PageState::far)) continue;
+    core_.budget.add(1);
+    if (!lane.fetcher->start_unasked(page)) break;
+    ++asked;
+  }
+  if (asked != 0) count(Counter::pages_read_ahead, asked);
 }
 
 bool Hints::expects_write(PageIndex page, PageWord word, const Wanted& wanted) {

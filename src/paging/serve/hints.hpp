@@ -94,6 +94,7 @@ class Hints final : public UnawaitedFetches {
   bool open(Lane& lane);
   std::uint32_t bring_one_run(Lane& lane, const Wanted& wanted, PageIndex page, Evictor& direct);
   std::uint32_t fetch(Lane& lane, const Wanted& wanted, PageIndex page, PageWord word, Evictor& direct);
+  void fetch_besides(Lane& lane, std::span<const PageIndex> pages);
   bool expects_write(PageIndex page, PageWord word, const Wanted& wanted);
   void keep_room(Evictor& direct);
 

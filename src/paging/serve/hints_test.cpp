@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "paging/testing/page_machine.hpp"
@@ -263,6 +264,49 @@ TEST_P(HintsTest, MoreIsBegunThanThereIsRoomFor) {
   EXPECT_EQ(machine_.check_invariants(0), "");
 }
 
+// A policy that knows of a chain: what is wanted behind each page is ten pages on, and twenty.
+hl_policy_ops chain_policy() {
+  hl_policy_ops chain = kFifoPolicy;
+  chain.hinted = [](void*, hl_page page, hl_page* next, std::uint32_t max) -> std::uint32_t {
+    for (std::uint32_t i = 0; i < std::min(max, 2u); ++i) next[i] = page + 10 * (i + 1);
+    return std::min(max, 2u);
+  };
+  return chain;
+}
+const hl_policy_ops kChainPolicy = chain_policy();
+
+class HintsOfAPolicyTest : public ::testing::TestWithParam<bool> {
+ protected:
+  HintsOfAPolicyTest() : options_(options_for(GetParam())) { options_.policy = &kChainPolicy; }
+  MachineOptions options_;
+};
+
+TEST_P(HintsOfAPolicyTest, BringsWhatThePolicyWantsBesides) {
+  PageMachine machine(options_, 1);
+  fill_and_evict(machine, 64);
+  std::uint64_t before = counted(Counter::pages_read_ahead);
+  machine.hint({.address = machine.address_of(3)});
+  EXPECT_EQ(state_of(machine, 3), PageState::resident);
+  EXPECT_EQ(counted(Counter::pages_read_ahead), before + 2);
+  for (std::uint32_t page : {13u, 23u}) EXPECT_NE(state_of(machine, page), PageState::far) << page;
+  for (std::uint32_t page : {4u, 12u, 14u, 33u}) EXPECT_EQ(state_of(machine, page), PageState::far) << page;
+  machine.hint({.address = machine.address_of(3)});  // it is there: nobody is asked
+  EXPECT_EQ(counted(Counter::pages_read_ahead), before + 2);
+  machine.write(13);
+  EXPECT_EQ(machine.check_invariants(0), "");
+}
+
+TEST_P(HintsOfAPolicyTest, ButNotBeyondTheProgramsReadAhead) {
+  options_.read_ahead_pages = 1;
+  PageMachine machine(options_, 1);
+  fill_and_evict(machine, 64);
+  machine.hint({.address = machine.address_of(3)});
+  EXPECT_NE(state_of(machine, 13), PageState::far);
+  EXPECT_EQ(state_of(machine, 23), PageState::far);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, HintsOfAPolicyTest, ::testing::Bool(),
+                         [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
 INSTANTIATE_TEST_SUITE_P(Devices, HintsTest, ::testing::Bool(),
                          [](const auto& direct) { return direct.param ? "Direct" : "Queued"; });
 

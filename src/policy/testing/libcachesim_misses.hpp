@@ -31,4 +31,14 @@ constexpr std::array<std::array<std::uint32_t, kComparedPolicies.size()>, 20> kL
     {{23685, 28111, 24058, 24226, 22721}},  // room for 730
 }};
 
+// Of its LIRS, which is not quite the paper's.
+constexpr std::array<std::uint32_t, 20> kLibCacheSimLirsMisses = {26768, 19839, 25023, 27596, 21213, 35998, 15405,
+                                                                  13853, 31792, 18634, 31953, 23996, 3889,  29965,
+                                                                  26003, 26831, 19959, 25205, 28811, 23421};
+
+// The fewest that are possible.
+constexpr std::array<std::uint32_t, 20> kLibCacheSimBeladyMisses = {12822, 11701, 19185, 24113, 12658, 24162, 8005,
+                                                                    7024,  28363, 10447, 18104, 16522, 2928,  26154,
+                                                                    17665, 13388, 11942, 19099, 24800, 14493};
+
 }  // namespace hinterland

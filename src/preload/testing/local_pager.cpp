@@ -96,7 +96,8 @@ Result<Pager*> start_local_pager(std::uint64_t budget_bytes) { return PagerParts
 
 Pager* Pager::current() { return g_pager; }
 
-std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags, std::size_t) {
+std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags, std::size_t,
+                         MappedAs) {
   LockGuard guard(impl_->mutex);
   length = page_ceil(length);
   std::uintptr_t address = impl_->find(base_, bytes_, length, std::max(alignment, kPageSize));

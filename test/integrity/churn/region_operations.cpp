@@ -17,7 +17,8 @@ void Worker::create_region(Area& area, std::size_t bytes) {
   hl_region_options options = {.share = random_.one_in(3) ? HL_SHARE_COMMON : random_.below(2u << 20),
                                .rdahead = static_cast<std::int32_t>(random_.below(66)) - 1,
                                .policy = kPolicies[random_.below(kPolicies.size())],
-                               .device = kDevices[random_.below(kDevices.size())]};
+                               .device = kDevices[random_.below(kDevices.size())],
+                               .tag = random_.one_in(2) ? "churn" : nullptr};
   int error = hl_region_create(&area.region, bytes, &options);
   // All shares and all regions with options of their own are bounded.
   if (error == EDQUOT || error == ENOSPC) error = hl_region_create(&area.region, bytes, nullptr);
