@@ -1,5 +1,5 @@
 // The far log alone: places, reads, ends, and cleaning under churn.
-#include "object/far_log.hpp"
+#include "object/far_writer.hpp"
 
 #include <gtest/gtest.h>
 

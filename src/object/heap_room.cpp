@@ -67,7 +67,7 @@ void Heap::tell_of_beyond(std::uint64_t bytes) {
   std::uint64_t told = beyond_told_bytes_.load(std::memory_order_relaxed);
   if (bytes < std::max(told * 2, std::max<std::uint64_t>(memory_.limit() / 8, 4 * kMiB))) return;
   if (!beyond_told_bytes_.compare_exchange_strong(told, bytes, std::memory_order_relaxed)) return;
-  const char* why = copy_.load(std::memory_order_relaxed)    ? "a forked child keeps them local"
+  const char* why = far_->is_copy() ? "a copy of the process that fork() has not made keeps them"
                     : stuck_.load(std::memory_order_relaxed) ? "the far device takes none (it is full, or failed)"
                                                              : "scopes that are open hold them";
   log::warning("far objects take %llu MiB more local memory than the %llu MiB they may: %s",

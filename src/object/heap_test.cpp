@@ -1,7 +1,4 @@
 // Far objects one by one: they leave, come back with their bytes, move with their pointers, and end.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <csignal>
 #include <numeric>
@@ -360,29 +357,6 @@ TEST(Heap, StartsAsAsked) {
     EXPECT_GT(current_heap()->figures().left.load(), 0u);
   }
   end_heap();
-}
-
-TEST(HeapFork, AChildHasWhatWasLocalAndHarmsNothing) {
-  HeapForTest heap;
-  std::vector<ptr<Item>> items = many(kManyItems);
-  const pid_t child = fork();
-  if (child == 0) {
-    hl::far::throw_when_lost(true);
-    std::size_t lost = 0;
-    // Each that is lost is an exception: some of them are enough.
-    for (std::size_t i = 0; i < items.size() && lost < 1000; ++i) try {
-        if (!items[i].read().holds(i)) _exit(2);
-      } catch (const hl::far::object_lost&) {
-        ++lost;
-      }
-    items.clear();
-    std::vector<ptr<Item>> others = many(100'000);
-    _exit(lost != 0 && count_wrong(others) == 0 ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  EXPECT_EQ(count_wrong(items), 0u);
 }
 
 }  // namespace

@@ -204,8 +204,9 @@ void LocalLog::drop_memory(Region& region, std::uint64_t bytes) {
   raw::call(SYS_madvise, raw::word_of(begin_of(region)), static_cast<long>(page_ceil(bytes)), MADV_DONTNEED);
 }
 
-void LocalLog::let_go(Region& region, bool empty) {
-  if (!empty) {
+void LocalLog::let_go(Region& region, Left left) {
+  if (left == Left::orphans) return;
+  if (left == Left::some) {
     LockGuard guard(mutex_);
     seal_locked(region);
     return;
