@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/inside.hpp"
+#include "base/stats.hpp"
 #include "object/heap.hpp"
 #include "paging/place/runtime_thread.hpp"
 
@@ -86,6 +87,7 @@ void Evacuator::work() {
 std::uint64_t Evacuator::keep_house() {
   for (;;) {
     LockGuard guard(working_);  // no fork meanwhile
+    heap_.show_figures();
     if (const std::uint64_t ns = heap_.far_->keep_house(); ns != 0) return ns;
   }
 }
@@ -101,6 +103,7 @@ void Evacuator::make_room() {
       if (heap_.orphans_.load(std::memory_order_relaxed)) heap_.keep_orphans();
       freed = round();
     }
+    if (number_ == 0) heap_.show_figures();
     if (error_ != 0) {
       heap_.is_stuck(error_);
       return pause_ns(kStuckRetryNs);
@@ -133,7 +136,7 @@ void Evacuator::clean() {
 
 std::int64_t Evacuator::round() {
   error_ = 0;
-  moved_bytes_ = 0;
+  moved_bytes_ = left_ = 0;
   claim();
   for (Region* region : regions_) mark(*region);
   const bool nobody_holds = !regions_.empty() && heap_.grace_.wait(heap_.interrupted_);
@@ -148,6 +151,8 @@ std::int64_t Evacuator::round() {
     heap_.local_->let_go(*region, left);
   }
   regions_.clear();
+  heap_.figures_.left.fetch_add(left_, std::memory_order_relaxed);
+  count(Counter::object_evacuations, left_);
   return freed - static_cast<std::int64_t>(moved_bytes_ / kRegionBytes);
 }
 
@@ -232,7 +237,7 @@ void Evacuator::take_out(Header* header, std::uint64_t value) {
     const std::uint64_t location = *heap_.location_at(header);
     HL_DCHECK(location != 0);
     heap_.figures_.left_clean.fetch_add(1, std::memory_order_relaxed);
-    heap_.figures_.left.fetch_add(1, std::memory_order_relaxed);
+    ++left_;
     const bool packed = heap_.is_packed(header);
     const std::uint64_t far = packed
                                   ? far_word(location, heap_.far_units(header), header->typed(), header->alignment())
@@ -363,7 +368,7 @@ bool Evacuator::become_far_locked(Header* header, std::uint64_t far) {
   // release: pairs with the acquire of who brings it: it was written before.
   if (!word->compare_exchange_strong(value, far, std::memory_order_release, std::memory_order_relaxed)) return false;
   heap_.end_locked(header);
-  heap_.figures_.left.fetch_add(1, std::memory_order_relaxed);
+  ++left_;
   return true;
 }
 

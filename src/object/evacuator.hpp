@@ -79,9 +79,9 @@ class Evacuator {
   std::vector<std::pair<Header*, std::uint64_t>> busy_;  // and their words
   std::vector<Pending> placed_;                          // and not written yet
   bool take_used_ = false;                               // in this round, what is in use leaves too
-  std::uint64_t moved_bytes_ = 0;
-  int error_ = 0;                        // of the device, in this round
-  std::atomic<std::uint32_t> ended_{1};  // futex
+  std::uint64_t moved_bytes_ = 0, left_ = 0;             // in this round: bytes, objects
+  int error_ = 0;                                        // of the device, in this round
+  std::atomic<std::uint32_t> ended_{1};                  // futex
 };
 
 }  // namespace hinterland::object

@@ -109,6 +109,7 @@ void FarLog::give_back(std::span<const far::FarPage> pages) {
 
 void FarLog::add_large(LargeObject* object) {
   large_pages_.fetch_add(object->pages.size(), std::memory_order_relaxed);
+  large_bytes_.fetch_add(object->bytes, std::memory_order_relaxed);
   LockGuard guard(large_mutex_);
   object->next = large_;
   if (large_ != nullptr) large_->before = object;
@@ -123,6 +124,7 @@ void FarLog::free_large(LargeObject* object) {
   }
   give_back(object->pages);
   large_pages_.fetch_sub(object->pages.size(), std::memory_order_relaxed);
+  large_bytes_.fetch_sub(object->bytes, std::memory_order_relaxed);
   delete object;
 }
 
@@ -155,10 +157,11 @@ Status FarLog::after_fork_in_child() {
 }
 
 std::uint64_t FarLog::keep_house() {
-  constexpr std::uint64_t kSoonNs = 10'000'000, kSometimesNs = 500'000'000;
+  constexpr std::uint64_t kSoonNs = 10'000'000, kSharedNs = 500'000'000, kAloneNs = 1'000'000'000;
   const bool soon = device_->settle();
-  if (space_->is_shared() && space_->reap()) return 0;
-  return soon ? kSoonNs : kSometimesNs;
+  const bool shared = space_->is_shared();
+  if (shared && space_->reap()) return 0;
+  return soon ? kSoonNs : shared ? kSharedNs : kAloneNs;
 }
 
 }  // namespace hinterland::object

@@ -70,6 +70,8 @@ class FarLog {
   // By this process and those that it shares them with.
   std::uint64_t pages_in_use() const { return space_->pages_in_use(); }
   std::uint64_t live_bytes() const { return live_units_.load(std::memory_order_relaxed) * kUnit; }
+  // As live_bytes(), with large objects.
+  std::uint64_t all_live_bytes() const { return live_bytes() + large_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t large_pages() const { return large_pages_.load(std::memory_order_relaxed); }
 
   // --- fork: nobody calls anything else between the first and one of the others
@@ -130,7 +132,7 @@ class FarLog {
   std::uint64_t blocks_max_ = 0;
   CopyMark copy_mark_;
   std::uint64_t forks_ = 0;
-  std::atomic<std::uint64_t> pages_held_{0}, live_units_{0}, large_pages_{0};
+  std::atomic<std::uint64_t> pages_held_{0}, live_units_{0}, large_pages_{0}, large_bytes_{0};
 
   Mutex numbers_mutex_;  // of these two
   std::vector<std::uint64_t> free_numbers_;

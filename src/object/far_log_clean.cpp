@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/stats.hpp"
 #include "object/far_log.hpp"
 
 namespace hinterland::object {
@@ -64,6 +65,7 @@ void FarLog::publish(PageRecord* record, const std::vector<Moved>& moved) {
       HeldBlock held(each);
       // The record is held, so this is no other that came to lie at the same address.
       if (each.record == move.from) {
+        count(Counter::object_cleaned_bytes, std::uint64_t{each.live_units} * kUnit);
         record->holders.fetch_add(1, std::memory_order_relaxed);  // under the lock, and we hold it
         record->live_units.fetch_add(each.live_units, std::memory_order_relaxed);
         move.from->live_units.fetch_sub(each.live_units, std::memory_order_relaxed);

@@ -201,7 +201,7 @@ void fork_beside_threads(const std::string& kind, std::size_t count, int forks_e
   const std::vector<ptr<Item>> items = many(count);
   hl::far::unordered_map<std::uint64_t, std::uint64_t> map;
   for (std::uint64_t key = 0; key < 20'000; ++key) map.insert(key, key * 3);
-  std::atomic<bool> done{false};
+  std::atomic<bool> done{false}, all_detached{false};
   std::atomic<std::size_t> wrong{0};
   Crowd threads, forkers;
   for (unsigned thread = 0; thread < 3; ++thread)
@@ -230,8 +230,10 @@ void fork_beside_threads(const std::string& kind, std::size_t count, int forks_e
   std::atomic<int> failed{0};
   for (int forker = 0; forker < 2; ++forker)
     forkers.start([&] {
+      while (!all_detached.load()) usleep(1000);
       for (int i = 0; i < forks_each; ++i) failed += status_of(in_child(check)) != 0;
     });
+  all_detached = true;
   forkers.wait();
   done = true;
   threads.wait();

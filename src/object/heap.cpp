@@ -12,6 +12,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
+#include "base/stats.hpp"
 #include "object/evacuator.hpp"
 
 namespace hinterland::object {
@@ -274,6 +275,7 @@ void* Heap::arrived(Word* word, std::uint64_t value, Header* header, std::uint32
   header->set_owner(Header::owner_of(word));
   settle_word(word, bits);
   figures_.brought.fetch_add(1, std::memory_order_relaxed);
+  count(Counter::object_misses);
   return header->object();
 }
 
@@ -322,6 +324,13 @@ std::size_t Heap::reach_many(std::span<Word* const> words, std::uint32_t flags) 
     words = words.subspan(looked);
   }
   return brought;
+}
+
+void Heap::show_figures() {
+  set_gauge(Gauge::object_local_bytes, memory_.used());
+  set_gauge(Gauge::object_far_bytes, bytes_of_pages(far_->pages_held() + far_->large_pages()));
+  set_gauge(Gauge::object_live_bytes, far_->all_live_bytes());
+  set_gauge(Gauge::object_beyond_bytes, figures_.beyond_bytes.load(std::memory_order_relaxed));
 }
 
 // --- fork

@@ -68,6 +68,9 @@ class Heap {
   void after_fork_in_parent(bool forked);
   void after_fork_in_child();
 
+  // Of the statistics page: what has to be looked at.
+  void show_figures();
+
   Grace& grace() { return grace_; }
   LocalLog& local() { return *local_; }
   FarLog& far() { return *far_; }

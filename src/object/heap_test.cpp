@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stats.hpp"
 #include "object/test_support.hpp"
 
 namespace hinterland::object::testing {
@@ -54,6 +55,27 @@ TEST(Heap, ObjectsBecomeFarAndComeBack) {
   EXPECT_EQ(count_wrong(items), 0u);
   EXPECT_GT(heap->figures().brought.load(), kManyItems / 2);
   EXPECT_LE(heap->memory().used(), heap->memory().limit() + 4 * kRegionBytes);
+}
+
+TEST(Heap, TheStatisticsPageSaysSo) {
+  const auto counted = [](Counter counter) { return stat_page()->counters[counter]; };
+  const auto gauge = [](Gauge which) { return stat_page()->gauges[static_cast<std::size_t>(which)].load(); };
+  const std::uint64_t misses = counted(Counter::object_misses), evacuations = counted(Counter::object_evacuations);
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(kManyItems);
+  ASSERT_TRUE(wait_until_left(kManyItems / 2));
+  std::vector<ptr<Known<10'000>>> large;
+  for (std::uint64_t i = 0; i < 2000; ++i) large.push_back(make_known<10'000>(i));
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_EQ(counted(Counter::object_misses) - misses, heap->figures().brought.load());
+  heap->show_figures();
+  EXPECT_GE(gauge(Gauge::object_local_bytes), heap->memory().limit() / 2);
+  EXPECT_GE(gauge(Gauge::object_live_bytes), kManyItems / 2 * 64 + 1000 * 10'000);
+  EXPECT_GE(gauge(Gauge::object_far_bytes), gauge(Gauge::object_live_bytes));
+  EXPECT_LT(gauge(Gauge::object_far_bytes), 2 * gauge(Gauge::object_live_bytes));
+  large.clear();
+  items.clear();
+  EXPECT_GE(counted(Counter::object_evacuations) - evacuations, kManyItems / 2);
 }
 
 TEST(Heap, WhatWasOnlyReadLeavesWithoutBeingWritten) {
