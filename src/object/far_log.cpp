@@ -32,7 +32,8 @@ FarLog::~FarLog() {
   for (Reader& reader : readers_) forget(reader);
   for (std::uint64_t number = 1; number < next_number_; ++number) {
     Block& block = blocks_[number];
-    if (block.record != nullptr) unpin(block.record);
+    for (const Block::Half& half : block.halves)
+      if (half.record != nullptr) unpin(half.record);
     delete block.kept;
   }
   raw::call(SYS_munmap, raw::word_of(blocks_), static_cast<long>(page_ceil(blocks_max_ * sizeof(Block))));
@@ -52,9 +53,10 @@ std::uint64_t FarLog::new_block(far::FarPage page) {
   if (number == 0) return 0;
   HeldBlock held(block(number));
   Block& fresh = block(number);
-  fresh.record = new PageRecord{page, 1, 0};
+  auto* record = new PageRecord{page, 2, 0};  // the halves
+  for (Block::Half& half : fresh.halves) half = {record, 0, 0, false};
   fresh.open = true;
-  fresh.base_unit = 0;
+  fresh.joined = false;
   pages_held_.fetch_add(1, std::memory_order_relaxed);
   return number;
 }
@@ -63,14 +65,15 @@ void FarLog::seal(std::uint64_t number) {
   Block& sealed = block(number);
   HeldBlock held(sealed);
   sealed.open = false;
-  if (sealed.live_units == 0) retire_locked(number, sealed);
+  for (Block::Half& half : sealed.halves)
+    if (half.live_units == 0) retire_locked(number, sealed, half);
 }
 
-void FarLog::retire_locked(std::uint64_t number, Block& block) {
-  unpin(block.record);
-  delete block.kept;
-  block.record = nullptr;
-  block.kept = nullptr;
+void FarLog::retire_locked(std::uint64_t number, Block& block, Block::Half& half) {
+  unpin(std::exchange(half.record, nullptr));
+  block.joined = false;  // what lay across the middle is dead
+  if (block.halves[0].record != nullptr || block.halves[1].record != nullptr) return;
+  delete std::exchange(block.kept, nullptr);
   LockGuard guard(numbers_mutex_);
   free_numbers_.push_back(number);
 }
@@ -87,20 +90,24 @@ FarLog::Pin FarLog::pin(Location location) {
   Block& found = block(location / kBlockUnits);
   const auto unit = static_cast<std::uint32_t>(location % kBlockUnits);
   HeldBlock held(found);
-  HL_CHECK(found.record != nullptr);                              // who asks owns a live object in it
-  found.record->holders.fetch_add(1, std::memory_order_relaxed);  // under the lock: the block's own keeps it
-  return {found.record, found.kept == nullptr ? unit : found.base_unit + units_before(*found.kept, unit)};
+  PageRecord* const record = found.half_of(unit).record;
+  HL_CHECK(record != nullptr);                              // who asks owns a live object in it
+  record->holders.fetch_add(1, std::memory_order_relaxed);  // under the lock: the half's own keeps it
+  return {record, place_of(found, unit)};
 }
 
 void FarLog::free(Location location, std::uint32_t units) {
   const std::uint64_t number = location / kBlockUnits;
   Block& found = block(number);
   HeldBlock held(found);
-  set_units(found.live, static_cast<std::uint32_t>(location % kBlockUnits), units, false);
-  found.live_units = static_cast<std::uint16_t>(found.live_units - units);
-  found.record->live_units.fetch_sub(units, std::memory_order_relaxed);
+  const auto unit = static_cast<std::uint32_t>(location % kBlockUnits);
+  set_units(found.live, unit, units, false);
   live_units_.fetch_sub(units, std::memory_order_relaxed);
-  if (found.live_units == 0 && !found.open) retire_locked(number, found);
+  for_halves(found, unit, units, [&](Block::Half& half, std::uint32_t count) {
+    half.live_units = static_cast<std::uint16_t>(half.live_units - count);
+    half.record->live_units.fetch_sub(count, std::memory_order_relaxed);
+    if (half.live_units == 0 && !found.open) retire_locked(number, found, half);
+  });
 }
 
 void FarLog::give_back(std::span<const far::FarPage> pages) {
@@ -138,10 +145,11 @@ void FarLog::before_fork() {
   std::array<far::FarPage, 256> pages;
   std::size_t count = 0;
   for (std::uint64_t number = 1; number < next_number_; ++number) {
-    PageRecord* record = blocks_[number].record;
-    if (record == nullptr || std::exchange(record->fork, forks_) == forks_) continue;
-    pages[count++] = record->page;
-    if (count == pages.size()) space_->retain(std::span(pages).first(std::exchange(count, 0)));
+    for (const Block::Half& half : blocks_[number].halves) {
+      if (half.record == nullptr || std::exchange(half.record->fork, forks_) == forks_) continue;
+      pages[count++] = half.record->page;
+      if (count == pages.size()) space_->retain(std::span(pages).first(std::exchange(count, 0)));
+    }
   }
   space_->retain(std::span(pages).first(count));
   for (const LargeObject* object = large_; object != nullptr; object = object->next) space_->retain(object->pages);

@@ -4,11 +4,12 @@
 // place in it, for good: what moves is where the block's bytes lie. At first a block has a page of its own. When
 // enough of what is on a page is dead, the cleaner packs what lives in several blocks onto one page: `kept` says
 // which of a block's units it took along, so a unit is found by counting those before it. No pointer is touched for
-// that, and none has to be found.
+// that, and none has to be found. The two halves of a block go their own ways, unless an object lies across the
+// middle: small ones never do.
 //
 // An object larger than kPackedMax has pages of its own, which a descriptor names.
 //
-// A page's record counts who needs it: the blocks on it, and reads under way. At 0 the page is given back.
+// A page's record counts who needs it: the halves on it, and reads under way. At 0 the page is given back.
 #pragma once
 
 #include <atomic>
@@ -102,6 +103,7 @@ class FarLog {
     PageRecord* from;
     UnitMap kept;
     std::uint32_t base_unit;
+    std::uint32_t first, halves;  // which half, or from the first on both
   };
   explicit FarLog(std::unique_ptr<far::Device> device) : device_(std::move(device)) {}
   Block& block(std::uint64_t number) { return blocks_[number]; }
@@ -109,7 +111,7 @@ class FarLog {
   void give_back(std::span<const far::FarPage> pages);
   std::uint64_t new_block(far::FarPage page);
   void seal(std::uint64_t number);
-  void retire_locked(std::uint64_t number, Block& block);
+  void retire_locked(std::uint64_t number, Block& block, Block::Half& half);
   Pin pin(Location location);
   void unpin(PageRecord* record, std::uint32_t count = 1);
   int read_page(const Pin& pin, std::uint32_t units, std::byte* to);
@@ -122,8 +124,11 @@ class FarLog {
   void return_reader(Reader reader);
   void forget(Reader& reader);
   bool worth_cleaning() const;
-  std::uint32_t gather(std::uint64_t number, Port& port, std::byte* to, std::uint32_t used,
-                       std::vector<Moved>* moved);
+  std::uint32_t gather_block(std::uint64_t number, Port& port, std::byte* to, std::uint32_t used,
+                             std::vector<Moved>* moved);
+  bool choose(Moved* move, Block* as_it_is);
+  std::uint32_t gather(std::uint64_t number, std::uint32_t first, std::uint32_t halves, Port& port, std::byte* to,
+                       std::uint32_t used, std::vector<Moved>* moved);
   void publish(PageRecord* record, const std::vector<Moved>& moved);
 
   std::unique_ptr<far::Device> device_;
