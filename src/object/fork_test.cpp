@@ -12,7 +12,7 @@
 #include "hinterland/object_map.hpp"
 #include "object/far_writer.hpp"
 #include "object/test_support.hpp"
-#include "server/server_test_support.hpp"
+#include "object/testing/far_place.hpp"
 
 namespace hinterland::object::testing {
 namespace {
@@ -26,22 +26,6 @@ constexpr int kShare = 4;  // of the work, for all is slower by as much
 #else
 constexpr int kShare = 1;
 #endif
-
-// A device to name in a URL, for as long as this lives.
-struct FarPlace {
-  explicit FarPlace(const std::string& kind) : url(kind) {
-    if (kind == "file:") {
-      unlink(file.path().c_str());  // the device makes its own
-      url += file.path() + "?size=256M";
-    } else if (kind == "tcp:") {
-      server = std::make_unique<hinterland::testing::ServerProcess>(hinterland::testing::small_server(16));
-      url = "tcp://127.0.0.1:" + std::to_string(server->port());
-    }
-  }
-  hinterland::testing::TemporaryFile file{""};
-  std::unique_ptr<hinterland::testing::ServerProcess> server;
-  std::string url;
-};
 
 std::vector<ptr<Item>> many(std::size_t count) {
   std::vector<ptr<Item>> items;
