@@ -12,6 +12,7 @@
 // A page's record counts who needs it: the halves on it, and reads under way. At 0 the page is given back.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,9 @@ class FarLog {
   FarLog(const FarLog&) = delete;
   FarLog& operator=(const FarLog&) = delete;
 
+  // Far pages that who reads objects one by one keeps, of each device that is not memory.
+  static constexpr std::uint32_t kReaderPages = 4;
+
   far::Device& device() { return *device_; }
 
   // Blocks while it is read. 0 or errno. `units` as they were placed.
@@ -67,6 +71,8 @@ class FarLog {
   // live. At most one page is written a call. True when it is worth calling again. One thread at a time.
   bool clean(Port& port);
 
+  // For objects that were read one by one.
+  std::uint64_t pages_read() const { return pages_read_.load(std::memory_order_relaxed); }
   std::uint64_t pages_held() const { return pages_held_.load(std::memory_order_relaxed); }
   // By this process and those that it shares them with.
   std::uint64_t pages_in_use() const { return space_->pages_in_use(); }
@@ -115,10 +121,12 @@ class FarLog {
   Pin pin(Location location);
   void unpin(PageRecord* record, std::uint32_t count = 1);
   int read_page(const Pin& pin, std::uint32_t units, std::byte* to);
-  // A port for reads, and the page that its first page holds, so that neighbours are read once.
+  // A port for reads, and the pages that its first pages hold, so that neighbours are read once: also where objects
+  // that were made together lie on several pages by now, for some of them have changed since.
   struct Reader {
     std::unique_ptr<Port> port;
-    PageRecord* holds = nullptr;
+    std::array<PageRecord*, kReaderPages> holds{};
+    std::uint32_t next = 0;  // to be read over
   };
   Reader borrow_reader(int* error);
   void return_reader(Reader reader);
@@ -137,7 +145,7 @@ class FarLog {
   std::uint64_t blocks_max_ = 0;
   CopyMark copy_mark_;
   std::uint64_t forks_ = 0;
-  std::atomic<std::uint64_t> pages_held_{0}, live_units_{0}, large_pages_{0}, large_bytes_{0};
+  std::atomic<std::uint64_t> pages_held_{0}, pages_read_{0}, live_units_{0}, large_pages_{0}, large_bytes_{0};
 
   Mutex numbers_mutex_;  // of these two
   std::vector<std::uint64_t> free_numbers_;

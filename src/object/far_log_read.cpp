@@ -19,7 +19,7 @@ FarLog::Reader FarLog::borrow_reader(int* error) {
     }
   }
   auto port = Port::open(*device_);
-  if (port) return {std::move(*port), nullptr};
+  if (port) return {std::move(*port)};
   *error = port.error().code() != 0 ? port.error().code() : EIO;
   return {};
 }
@@ -30,7 +30,8 @@ void FarLog::return_reader(Reader reader) {
 }
 
 void FarLog::forget(Reader& reader) {
-  if (reader.holds != nullptr) unpin(std::exchange(reader.holds, nullptr));
+  for (PageRecord*& held : reader.holds)
+    if (held != nullptr) unpin(std::exchange(held, nullptr));
 }
 
 int FarLog::read_page(const Pin& pin, std::uint32_t units, std::byte* to) {
@@ -43,15 +44,20 @@ int FarLog::read_page(const Pin& pin, std::uint32_t units, std::byte* to) {
   Reader reader = borrow_reader(&error);
   if (reader.port == nullptr) return error;
   // A page does not change while its record is held.
-  if (reader.holds != pin.record) {
-    forget(reader);
-    reader.port->transfer(far::Operation::read, {&pin.record->page, 1}, {&error, 1});
+  const auto* known = std::find(reader.holds.begin(), reader.holds.end(), pin.record);
+  auto slot = static_cast<std::uint32_t>(known - reader.holds.begin());
+  if (slot == kReaderPages) {
+    slot = reader.next++ % kReaderPages;
+    PageRecord*& held = reader.holds[slot];
+    if (held != nullptr) unpin(std::exchange(held, nullptr));
+    reader.port->transfer(far::Operation::read, {&pin.record->page, 1}, {&error, 1}, slot);
+    pages_read_.fetch_add(1, std::memory_order_relaxed);
     if (error == 0) {
       pin.record->holders.fetch_add(1, std::memory_order_relaxed);  // the pin keeps it
-      reader.holds = pin.record;
+      held = pin.record;
     }
   }
-  if (error == 0) std::memcpy(to, reader.port->page(0) + at, units * kUnit);
+  if (error == 0) std::memcpy(to, reader.port->page(slot) + at, units * kUnit);
   return_reader(std::move(reader));
   return error;
 }

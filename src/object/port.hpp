@@ -21,9 +21,10 @@ class Port {
   void abandon() { static_cast<void>(channel_.release()); }
 
   std::byte* page(std::uint32_t index) { return pages_->bytes[index].data(); }
-  // Does pages [0, pages.size()) of this port, at most kPages, all together. Blocks. errors[i]: 0 or errno. How many
+  // Does pages [first, first + pages.size()) of this port, all together. Blocks. errors[i]: 0 or errno. How many
   // failed.
-  std::uint32_t transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors);
+  std::uint32_t transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors,
+                         std::uint32_t first = 0);
 
  private:
   struct alignas(kPageSize) Pages {
