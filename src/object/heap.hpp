@@ -131,6 +131,7 @@ class Heap {
   std::atomic<std::uint32_t> asked_{0};                                     // futex: evacuators are wanted
   std::atomic<std::uint32_t> progress_{0};                                  // futex: counts what they did
   std::atomic<bool> stuck_{false};                                          // they cannot help
+  std::atomic<int> stuck_error_{0};                                         // the device's, or 0
   std::atomic<bool> stopping_{false};
   std::atomic<bool> interrupted_{false};  // rounds end without waiting for scopes: at the end, and for a fork
 
