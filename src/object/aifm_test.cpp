@@ -21,10 +21,16 @@ using hl::far::make;
 using hl::far::ptr;
 using hl::far::scope;
 
-// Over devices that are as quick as memory there is more to do.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Where it is as quick as memory there is more to do.
 class Aifm : public ::testing::TestWithParam<const char*> {
  protected:
-  bool quick() const { return std::string(GetParam()) == "mem:"; }
+  bool quick() const { return !kSanitized && std::string(GetParam()) == "mem:"; }
   std::size_t scaled(std::size_t count) const { return quick() ? count : count / 2; }
   FarPlace place{GetParam()};
   HeapForTest heap{place.url};
