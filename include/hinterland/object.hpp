@@ -85,6 +85,30 @@ __attribute__((noinline, cold)) inline std::uint32_t relieved(thread_slot* slot)
   return slot->phase.load(std::memory_order_relaxed);
 }
 
+// What another thread's fork finds either not begun or done: a container's lock is free in the child, and its index
+// whole. A fork waits until it ends, so that it must not wait for a thread that forks.
+class undivided {
+ public:
+  undivided() : slot_(t_slot != nullptr ? t_slot : enter_thread()) {
+    const std::uint32_t before = slot_->inside.load(std::memory_order_relaxed);
+    // relaxed: only this thread writes it. That it is seen before anything else is done is the forking thread's
+    // business, by membarrier(2) in Grace::begin_fork() (src/object/grace.cpp); the compiler must keep the order.
+    slot_->inside.store(before + 1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (before == 0 && (slot_->phase.load(std::memory_order_relaxed) & thread_slot::kForking) != 0) [[unlikely]]
+      the_runtime()->wait_for_fork(slot_);
+  }
+  ~undivided() {
+    // release: pairs with the acquire of Grace::begin_fork()
+    slot_->inside.store(slot_->inside.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  }
+  undivided(const undivided&) = delete;
+  undivided& operator=(const undivided&) = delete;
+
+ private:
+  thread_slot* slot_;
+};
+
 template <typename T>
 const type* type_of() {
   if constexpr (std::is_trivially_copyable_v<T>) {

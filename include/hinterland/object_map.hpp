@@ -11,7 +11,8 @@
 //
 // Threads: every call may be made by any thread at any time, but move, clear and the destructor. The index is cut
 // into shards with a lock each; what only looks locks for sharing, also while an object is brought. Functions given
-// to visit() must not call the same map. Errors: as ptr.
+// to visit() and for_each() must not call the same map, nor wait for a thread that forks: a fork waits for them.
+// Errors: as ptr.
 #pragma once
 
 #include <array>
@@ -67,6 +68,7 @@ class unordered_map {
   bool visit(const Key& key, Function&& function) {
     const std::uint64_t hash = mixed(key);
     shard& in = shard_of(hash);
+    const detail::undivided whole;
     const std::unique_lock lock(in.mutex);
     scope held;
     const std::size_t at = in.find(hash, [&](const ptr<entry>& p) { return equal_(p.deref(held)->key, key); });
@@ -81,6 +83,7 @@ class unordered_map {
   bool erase(const Key& key) {
     const std::uint64_t hash = mixed(key);
     shard& in = shard_of(hash);
+    const detail::undivided whole;
     const std::unique_lock lock(in.mutex);
     std::size_t at;
     {
@@ -96,6 +99,7 @@ class unordered_map {
   template <typename Function>
   void for_each(Function&& function) const {
     for (const shard& in : *shards_) {
+      const detail::undivided whole;
       const std::shared_lock lock(in.mutex);
       for (std::size_t i = 0; i < in.slots.size(); ++i) {
         if (in.slots[i].hash == 0) continue;
@@ -189,6 +193,7 @@ class unordered_map {
   bool look(const Key& key, Function&& function) const {
     const std::uint64_t hash = mixed(key);
     const shard& in = shard_of(hash);
+    const detail::undivided whole;
     const std::shared_lock lock(in.mutex);
     scope held;
     const std::size_t at = in.find(hash, [&](const ptr<entry>& p) { return equal_(p.deref(held)->key, key); });
@@ -200,6 +205,7 @@ class unordered_map {
   bool put(const Key& key, const Value& value, bool assign) {
     const std::uint64_t hash = mixed(key);
     shard& in = shard_of(hash);
+    const detail::undivided whole;
     const std::unique_lock lock(in.mutex);
     {
       scope held;

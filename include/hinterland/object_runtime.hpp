@@ -28,11 +28,12 @@ struct type {
 // A thread, as the evacuators see it. Written by its thread but for `phase`; never given back, only used again.
 struct alignas(64) thread_slot {
   // Bit 0: the parity in which scopes that begin are counted. kPressed: memory is short, and who is in no scope
-  // waits.
+  // waits. kForking: another thread forks, and nobody begins a call.
   std::atomic<std::uint32_t> phase{0};
-  static constexpr std::uint32_t kPressed = 2;
+  static constexpr std::uint32_t kPressed = 2, kForking = 4;
   std::atomic<std::uint32_t> active[2] = {0, 0};  // scopes that are open, by parity
   std::uint32_t lane = 0;                         // the runtime's
+  std::atomic<std::uint32_t> inside{0};           // calls and undivided steps that it is in: a fork waits for 0
 };
 
 // As hl::far::heap_options, which says what they mean.
@@ -76,6 +77,8 @@ struct runtime {
   void (*move)(word* from, word* to);  // `to` holds nothing
   // Says which object is lost and raises SIGBUS, as an access to a lost page does. Returns if a handler does.
   void (*lost)(word* w, int error);
+  // The slot's thread has counted itself as inside while another forks. Returns when that is over, and it is inside.
+  void (*wait_for_fork)(thread_slot* slot);
 };
 
 }  // namespace hl::far::detail

@@ -53,30 +53,37 @@ namespace hinterland {
   X(device_bytes_out, "bytes written to the far device")                                      \
   X(device_errors, "device requests that failed")                                             \
   X(device_reconnects, "fresh connections after a failure")                                   \
-  X(forks, "forks without exec")
+  X(forks, "forks without exec")                                                              \
+  X(object_misses, "far objects that were brought from far memory")                           \
+  X(object_evacuations, "objects that became far")                                            \
+  X(object_cleaned_bytes, "live bytes of far objects that were packed onto other pages")
 
 // X(name, help). Gauges: the figure now, in the unit of the name.
-#define HL_GAUGES(X)                                                                                 \
-  X(budget_bytes, "local memory the program may keep resident")                                      \
-  X(resident_bytes, "far-memory pages resident now")                                                 \
-  X(peak_anonymous_bytes,                                                                            \
-    "most anonymous memory resident when looked at (every 0.1 to 1 s; rarely before paging begins)") \
-  X(peak_total_bytes, "most of that and of the far pages kept in memory of this machine together")   \
-  X(store_at_peak_bytes, "of that, the memory in which mem: or zmem: kept far pages")                \
-  X(stored_at_peak_bytes, "far pages that were in it, before compression")                           \
-  X(frames_bytes, "frames held for transfers and second chance")                                     \
-  X(reserve_bytes, "of the budget: kept free at most, for faults that come while reclaim wakes up")  \
-  X(far_bytes, "bytes in far memory now")                                                            \
-  X(mapped_bytes, "bytes mapped in the window")                                                      \
-  X(left_local_bytes,                                                                                \
-    "private anonymous mappings left to the kernel (stacks, fixed, 32-bit); no others are counted")  \
-  X(device_used_bytes, "space used on the device")                                                   \
-  X(device_capacity_bytes, "space the device offers (0: not limited)")                               \
-  X(device_stored_bytes, "bytes really stored (after compression)")                                  \
-  X(managed, "1 once the program outgrew its budget and paging began")                               \
-  X(takeover_ns, "how long that took; faults that came meanwhile waited for it")                     \
-  X(takeover_resident_bytes, "resident far-memory pages that were taken over then")                  \
-  X(device_lost, "1 when the far device is gone")
+#define HL_GAUGES(X)                                                                                     \
+  X(budget_bytes, "local memory the program may keep resident")                                          \
+  X(resident_bytes, "far-memory pages resident now")                                                     \
+  X(peak_anonymous_bytes,                                                                                \
+    "most anonymous memory resident when looked at (every 0.1 to 1 s; rarely before paging begins)")     \
+  X(peak_total_bytes, "most of that and of the far pages kept in memory of this machine together")       \
+  X(store_at_peak_bytes, "of that, the memory in which mem: or zmem: kept far pages")                    \
+  X(stored_at_peak_bytes, "far pages that were in it, before compression")                               \
+  X(frames_bytes, "frames held for transfers and second chance")                                         \
+  X(reserve_bytes, "of the budget: kept free at most, for faults that come while reclaim wakes up")      \
+  X(far_bytes, "bytes in far memory now")                                                                \
+  X(mapped_bytes, "bytes mapped in the window")                                                          \
+  X(left_local_bytes,                                                                                    \
+    "private anonymous mappings left to the kernel (stacks, fixed, 32-bit); no others are counted")      \
+  X(device_used_bytes, "space used on the device")                                                       \
+  X(device_capacity_bytes, "space the device offers (0: not limited)")                                   \
+  X(device_stored_bytes, "bytes really stored (after compression)")                                      \
+  X(managed, "1 once the program outgrew its budget and paging began")                                   \
+  X(takeover_ns, "how long that took; faults that came meanwhile waited for it")                         \
+  X(takeover_resident_bytes, "resident far-memory pages that were taken over then")                      \
+  X(device_lost, "1 when the far device is gone")                                                        \
+  X(object_local_bytes, "local memory that objects have now")                                            \
+  X(object_far_bytes, "far memory that objects have now, in whole pages")                                \
+  X(object_live_bytes, "of that, what lives; the rest is of objects that have ended, and ends of pages") \
+  X(object_beyond_bytes, "most local memory that objects had beyond their limit")
 
 enum class Counter : std::uint32_t {
 #define X(name, help) name,

@@ -126,6 +126,9 @@ std::string summary_text(const RunFacts& facts, const Outcome& outcome, const st
   if (total.fault_latency.count() != 0)
     text += "fault latency: median " + duration_text(total.fault_latency.percentile_ns(0.5)) + ", 99 % within " +
             duration_text(total.fault_latency.percentile_ns(0.99)) + "; far memory at " + facts.far_url + "\n";
+  if (total[Counter::object_evacuations] != 0)
+    text += "far objects: " + number(Counter::object_misses) + " misses, " + number(Counter::object_evacuations) +
+            " evacuations\n";
   text += store_text(facts, pages);
   if (total[Counter::pages_lost] != 0)
     text += "LOST: pages that could not be had when touched: " + number(Counter::pages_lost) + "\n";

@@ -65,46 +65,6 @@ TEST(FarVector, TheStandardLibrarysAlgorithms) {
             std::accumulate(model.begin(), model.end(), std::uint64_t{0}));
 }
 
-// AIFM's array_add, over memory that is an eighth of the three arrays.
-TEST(FarVector, SumsOfArrays) {
-  HeapForTest heap;
-  constexpr std::size_t kWords = std::size_t{3} << 20;
-  hl::far::vector<std::uint64_t> a(kWords), b(kWords), c(kWords);
-  std::uint64_t next = 0;
-  for (std::uint64_t& value : a.walk_mut()) value = next++;
-  for (std::uint64_t& value : b.walk_mut()) value = next--;
-  auto from_a = a.walk(), from_b = b.walk();
-  auto at_a = from_a.begin();
-  auto at_b = from_b.begin();
-  for (std::uint64_t& value : c.walk_mut()) {
-    value = *at_a + *at_b;
-    ++at_a, ++at_b;
-  }
-  for (const std::uint64_t& value : c.walk()) ASSERT_EQ(value, kWords);
-}
-
-// AIFM's array_nt: a walk that says so does not push out what another array uses.
-TEST(FarVector, AWalkThatSaysSoEvictsNothingInUse) {
-  HeapForTest heap("mem:", 32 * kMiB);
-  hl::far::vector<std::uint64_t> used(std::size_t{1} << 20), walked(std::size_t{8} << 20);
-  auto touch = [&] {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t& value : used.walk()) sum += value;
-    return sum;
-  };
-  for (int i = 0; i < 4; ++i) touch();
-  std::uint64_t brought_by_touch = 0;
-  for (std::size_t part = 0; part < 16; ++part) {
-    const std::size_t size = walked.size() / 16;
-    for (const std::uint64_t& value : walked.walk(part * size, (part + 1) * size, hl::far::use::nontemporal))
-      ASSERT_EQ(value, 0u);
-    const std::uint64_t before = heap->figures().brought.load();
-    touch();
-    brought_by_touch += heap->figures().brought.load() - before;
-  }
-  EXPECT_LT(brought_by_touch, 16u * 4096 / 8) << "of 65536 chunks of the array in use, looked at 16 times";
-}
-
 TEST(FarArray, Extents) {
   hl::far::array<int, 10, 20, 30> table;
   table(3, 4, 5) = 7;

@@ -117,6 +117,7 @@ void relieve(Grace::Slot* slot) {
 
 void* begin_object(std::size_t bytes, std::size_t alignment, const Type* type, std::uint32_t flags) {
   Inside inside;
+  Grace::Call call(grace());
   return heap().begin_object(bytes, alignment, type, (flags & hl::far::detail::kMakeNontemporal) != 0);
 }
 
@@ -124,11 +125,13 @@ void finish_object(void* object, Word* owner) { heap().finish_object(object, own
 
 void drop_object(void* object) {
   Inside inside;
+  Grace::Call call(grace());
   heap().drop_object(object);
 }
 
 void* reach(Word* word, std::uint32_t flags, int* error) {
   InsideRuntime inside;
+  Grace::Call call(grace());
   const int before = errno;
   void* object = heap().reach(word, flags, error);
   errno = before;
@@ -137,6 +140,7 @@ void* reach(Word* word, std::uint32_t flags, int* error) {
 
 std::size_t reach_many(Word* const* words, std::size_t count, std::uint32_t flags) {
   InsideRuntime inside;
+  Grace::Call call(grace());
   const int before = errno;
   const std::size_t brought = heap().reach_many({words, count}, flags);
   errno = before;
@@ -145,19 +149,23 @@ std::size_t reach_many(Word* const* words, std::size_t count, std::uint32_t flag
 
 void release(Word* word) {
   Inside inside;
+  Grace::Call call(grace());
   heap().release(word);
 }
 
 void move(Word* from, Word* to) {
   Inside inside;
+  Grace::Call call(grace());
   heap().move(from, to);
 }
 
 // As the kernel does it where a page is lost: a thread that blocks or ignores the signal is ended by it.
 void lost(Word* word, int error) {
   if (error == ENOTSUP)
-    log::error("the far object of the pointer at %p is its parent's: a forked child has only those that were local",
-               static_cast<void*>(word));
+    log::error(
+        "the far object of the pointer at %p is its parent's: this process is a copy that fork() has not made; "
+        "call fork() of libc instead",
+        static_cast<void*>(word));
   else
     log::error("the far object of the pointer at %p is lost: %s answers: %s", static_cast<void*>(word),
                heap().far().device().info().url.c_str(), strerrordesc_np(error));
@@ -178,15 +186,7 @@ void lost(Word* word, int error) {
   raw::call(SYS_tgkill, getpid(), gettid(), SIGBUS);
 }
 
-void before_fork() {
-  if (Heap* there = current_heap()) there->before_fork();
-}
-void after_fork_in_parent() {
-  if (Heap* there = current_heap()) there->after_fork(false);
-}
-void after_fork_in_child() {
-  if (Heap* there = current_heap()) there->after_fork(true);
-}
+void wait_for_fork(Grace::Slot* slot) { grace().wait_for_fork(slot); }
 
 }  // namespace
 }  // namespace hinterland::object
@@ -210,6 +210,7 @@ __attribute__((visibility("default"))) constinit hl::far::detail::runtime hl_obj
     .release = hinterland::object::release,
     .move = hinterland::object::move,
     .lost = hinterland::object::lost,
+    .wait_for_fork = hinterland::object::wait_for_fork,
 };
 
 namespace hinterland::object {
@@ -221,7 +222,6 @@ Status begin_heap(const HeapOptions& options, std::unique_ptr<far::Device> devic
   auto heap = Heap::create(options, std::move(device), grace());
   if (!heap) return std::unexpected(heap.error());
   if (Status begun = (*heap)->begin(); !begun) return begun;
-  [[maybe_unused]] static const int once = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   g_heap.store(heap->get(), std::memory_order_release);
   hl_objects.base = (*heap)->local().base();
   // release: who sees the size sees the rest
@@ -233,6 +233,35 @@ Status begin_heap(const HeapOptions& options, std::unique_ptr<far::Device> devic
 void end_heap() {
   std::atomic_ref(hl_objects.size).store(0, std::memory_order_relaxed);
   delete g_heap.exchange(nullptr, std::memory_order_acq_rel);
+}
+
+void before_fork() {
+  g_begin_mutex.lock();  // a heap that begins meanwhile would be half a heap in the child
+  if (Heap* there = current_heap()) there->before_fork();
+}
+
+void after_fork_in_parent(bool forked) {
+  if (Heap* there = current_heap()) there->after_fork_in_parent(forked);
+  g_begin_mutex.unlock();
+}
+
+void after_fork_in_child() {
+  if (Heap* there = current_heap()) there->after_fork_in_child();
+  g_begin_mutex.reset_after_fork();
+}
+
+void register_fork_handlers() {
+  // Whether it failed is not said: what was counted for a child that is not there stays counted.
+  [[maybe_unused]] static const int once = pthread_atfork(
+      [] {
+        InsideRuntime inside;
+        before_fork();
+      },
+      [] { after_fork_in_parent(true); },
+      [] {
+        InsideRuntime inside;
+        after_fork_in_child();
+      });
 }
 
 }  // namespace hinterland::object

@@ -14,4 +14,13 @@ Status begin_heap(const HeapOptions& options, std::unique_ptr<far::Device> devic
 void end_heap();
 Heap* current_heap();
 
+// Around every fork, by the thread that forks, which holds no lock that a call of the runtime may wait for. Blocks
+// for as long as calls under way do. Called by the preloaded library's own fork (preload/forking.cpp); elsewhere by
+// the C library's, for which they are registered: before all handlers that use objects, so that theirs run while
+// objects can be used.
+void before_fork();
+void after_fork_in_parent(bool forked);
+void after_fork_in_child();
+void register_fork_handlers();
+
 }  // namespace hinterland::object

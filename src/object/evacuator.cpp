@@ -1,11 +1,14 @@
 #include "object/evacuator.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/check.hpp"
 #include "base/inside.hpp"
+#include "base/stats.hpp"
 #include "object/heap.hpp"
 #include "paging/place/runtime_thread.hpp"
 
@@ -58,15 +61,34 @@ void* Evacuator::main(void* self) {
   return nullptr;
 }
 
+Status Evacuator::after_fork_in_child(std::unique_ptr<Port> port) {
+  working_.reset_after_fork();
+  ended_.store(1, std::memory_order_relaxed);
+  const bool able = port != nullptr;
+  writer_.after_fork_in_child(std::move(port));
+  return able ? begin() : Status{};
+}
+
 void Evacuator::work() {
+  if (number_ == 0) heap_.far_->enter_process();
   while (!heap_.stopping_.load(std::memory_order_relaxed)) {
+    const std::uint64_t sleep_ns = number_ == 0 ? keep_house() : 0;
     // Its exchange pairs with the store of who asks: what made them ask is seen.
     if (heap_.asked_.exchange(0, std::memory_order_acquire) == 0) {
-      futex_wait(&heap_.asked_, 0);
+      futex_wait(&heap_.asked_, 0, sleep_ns);
       continue;
     }
     make_room();
     if (number_ == 0) clean();
+  }
+}
+
+// For how long nothing has to be done, in ns.
+std::uint64_t Evacuator::keep_house() {
+  for (;;) {
+    LockGuard guard(working_);  // no fork meanwhile
+    heap_.show_figures();
+    if (const std::uint64_t ns = heap_.far_->keep_house(); ns != 0) return ns;
   }
 }
 
@@ -78,8 +100,10 @@ void Evacuator::make_room() {
       LockGuard guard(working_);
       // Where all that was looked at is in use, some of it must leave nevertheless.
       take_used_ = vain != 0;
+      if (heap_.orphans_.load(std::memory_order_relaxed)) heap_.keep_orphans();
       freed = round();
     }
+    if (number_ == 0) heap_.show_figures();
     if (error_ != 0) {
       heap_.is_stuck(error_);
       return pause_ns(kStuckRetryNs);
@@ -87,6 +111,10 @@ void Evacuator::make_room() {
     if (freed > 0) {
       vain = 0;
       heap_.made_room();
+      continue;
+    }
+    if (heap_.interrupted_.load(std::memory_order_relaxed)) {  // a fork begins, and waits for this one
+      sched_yield();
       continue;
     }
     // All of it is in use, or held by scopes.
@@ -109,7 +137,7 @@ void Evacuator::clean() {
 
 std::int64_t Evacuator::round() {
   error_ = 0;
-  moved_bytes_ = 0;
+  moved_bytes_ = left_ = 0;
   claim();
   for (Region* region : regions_) mark(*region);
   const bool nobody_holds = !regions_.empty() && heap_.grace_.wait(heap_.interrupted_);
@@ -119,11 +147,13 @@ std::int64_t Evacuator::round() {
     write_placed();
   }
   for (Region* region : regions_) {
-    const bool emptied = nobody_holds && is_empty(*region);
-    freed += emptied;
-    heap_.local_->let_go(*region, emptied);
+    const LocalLog::Left left = nobody_holds ? what_is_left(*region) : LocalLog::Left::some;
+    freed += left == LocalLog::Left::nothing;
+    heap_.local_->let_go(*region, left);
   }
   regions_.clear();
+  heap_.figures_.left.fetch_add(left_, std::memory_order_relaxed);
+  count(Counter::object_evacuations, left_);
   return freed - static_cast<std::int64_t>(moved_bytes_ / kRegionBytes);
 }
 
@@ -208,7 +238,7 @@ void Evacuator::take_out(Header* header, std::uint64_t value) {
     const std::uint64_t location = *heap_.location_at(header);
     HL_DCHECK(location != 0);
     heap_.figures_.left_clean.fetch_add(1, std::memory_order_relaxed);
-    heap_.figures_.left.fetch_add(1, std::memory_order_relaxed);
+    ++left_;
     const bool packed = heap_.is_packed(header);
     const std::uint64_t far = packed
                                   ? far_word(location, heap_.far_units(header), header->typed(), header->alignment())
@@ -339,7 +369,7 @@ bool Evacuator::become_far_locked(Header* header, std::uint64_t far) {
   // release: pairs with the acquire of who brings it: it was written before.
   if (!word->compare_exchange_strong(value, far, std::memory_order_release, std::memory_order_relaxed)) return false;
   heap_.end_locked(header);
-  heap_.figures_.left.fetch_add(1, std::memory_order_relaxed);
+  ++left_;
   return true;
 }
 
@@ -361,10 +391,16 @@ void Evacuator::write_placed() {
   placed_.clear();
 }
 
-bool Evacuator::is_empty(const Region& region) const {
-  bool empty = true;
-  heap_.local_->walk(region, [&](Header* header) { empty = empty && header->owner() == 0; });
-  return empty;
+// All scopes have ended since, and what is made is made within one: what is still being made never will be.
+LocalLog::Left Evacuator::what_is_left(const Region& region) const {
+  LocalLog::Left left = LocalLog::Left::nothing;
+  heap_.local_->walk(region, [&](const Header* header) {
+    const std::uint64_t owner = header->owner();
+    left = std::max(left, owner == 0                 ? LocalLog::Left::nothing
+                          : owner == Header::kMaking ? LocalLog::Left::orphans
+                                                     : LocalLog::Left::some);
+  });
+  return left;
 }
 
 }  // namespace hinterland::object

@@ -15,7 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
-#include "object/far_log.hpp"
+#include "object/far_writer.hpp"
 #include "object/local_log.hpp"
 
 namespace hinterland::object {
@@ -34,6 +34,8 @@ class Evacuator {
   // No round is under way from one to the other: fork. Owner: who holds it.
   void hold() { working_.lock(); }
   void let_go() { working_.unlock(); }
+  // In the child, where its thread is not there: starts one. Without a port, none.
+  Status after_fork_in_child(std::unique_ptr<Port> port);
 
   // One round. How many regions it freed, without those that what moved on has taken.
   std::int64_t round();
@@ -50,6 +52,7 @@ class Evacuator {
   void work();
   void make_room();
   void clean();
+  std::uint64_t keep_house();
 
   void claim();
   void mark(Region& region);
@@ -64,7 +67,7 @@ class Evacuator {
   bool copy_piece(Header* header, std::uint64_t offset, std::byte* to, std::uint64_t bytes);
   bool become_far_locked(Header* header, std::uint64_t far);
   void write_placed();
-  bool is_empty(const Region& region) const;
+  LocalLog::Left what_is_left(const Region& region) const;
 
   Heap& heap_;
   unsigned number_;
@@ -76,9 +79,9 @@ class Evacuator {
   std::vector<std::pair<Header*, std::uint64_t>> busy_;  // and their words
   std::vector<Pending> placed_;                          // and not written yet
   bool take_used_ = false;                               // in this round, what is in use leaves too
-  std::uint64_t moved_bytes_ = 0;
-  int error_ = 0;                        // of the device, in this round
-  std::atomic<std::uint32_t> ended_{1};  // futex
+  std::uint64_t moved_bytes_ = 0, left_ = 0;             // in this round: bytes, objects
+  int error_ = 0;                                        // of the device, in this round
+  std::atomic<std::uint32_t> ended_{1};                  // futex
 };
 
 }  // namespace hinterland::object

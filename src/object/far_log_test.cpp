@@ -1,5 +1,5 @@
 // The far log alone: places, reads, ends, and cleaning under churn.
-#include "object/far_log.hpp"
+#include "object/far_writer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -66,12 +66,13 @@ TEST_F(FarLogTest, WhatIsPlacedIsReadBack) {
     for (const Placed& each : all) ASSERT_TRUE(holds(each)) << each.id;
     for (const Placed& each : all) log->free(each.location, each.units);
     EXPECT_EQ(log->live_bytes(), 0u);
-    EXPECT_LE(log->pages_held(), 1u) << "the page that the reader holds";
+    EXPECT_LE(log->pages_held(), FarLog::kReaderPages) << "those that the reader holds";
     writer.reset();
   }
 }
 
-// Two blocks share a page only where both fit: 1.34 is measured, and 2 could not be passed.
+// Cleaning begins at 1.2, and 128 pages are not worth it: 1.25 together. Where halves of blocks had to stay together,
+// it was 1.34.
 TEST_F(FarLogTest, UnderChurnTheSpaceStaysBounded) {
   const std::uint64_t seed = far::testing::test_seed();
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
@@ -82,7 +83,7 @@ TEST_F(FarLogTest, UnderChurnTheSpaceStaysBounded) {
     std::uint64_t next = 0;
     auto units = [&] { return static_cast<std::uint32_t>(1 + random() % 24); };
     for (; next < 100'000; ++next) live.push_back(place(next, units()));
-    for (int step = 0; step < 300'000; ++step) {
+    for (int step = 0; step < 200'000; ++step) {
       Placed& old = live[random() % live.size()];
       log->free(old.location, old.units);
       old = place(next++, units());
@@ -92,13 +93,60 @@ TEST_F(FarLogTest, UnderChurnTheSpaceStaysBounded) {
     while (log->clean(*cleaner)) continue;
     writer->flush();
     const double held = static_cast<double>(bytes_of_pages(log->pages_held()));
-    EXPECT_LT(held / static_cast<double>(log->live_bytes()), 1.5) << url;
+    EXPECT_LT(held / static_cast<double>(log->live_bytes()), 1.3) << url;
     for (const Placed& each : live) ASSERT_TRUE(holds(each)) << each.id;
     for (const Placed& each : live) log->free(each.location, each.units);
     EXPECT_EQ(log->live_bytes(), 0u);
-    EXPECT_LE(log->pages_held(), 1u);
+    EXPECT_LE(log->pages_held(), FarLog::kReaderPages);
     writer.reset();
   }
+}
+
+// Objects across the middle of a block, which keep its halves together, beside such that do not, and what becomes of
+// halves once they are dead.
+TEST_F(FarLogTest, HalvesOfBlocksAreCleanedApartAndTogether) {
+  const std::uint64_t seed = far::testing::test_seed();
+  SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
+  for (const char* url : {"mem:", "zmem:"}) {
+    open(url);
+    std::mt19937_64 random(seed);
+    std::vector<Placed> live;
+    for (std::uint64_t id = 0; id < 10'000; ++id)
+      live.push_back(place(id, static_cast<std::uint32_t>(id % 3 == 0 ? 34 + random() % 224 : 1 + random() % 40)));
+    writer->flush();
+    const std::uint64_t before = log->pages_held();
+    for (int round = 0; round < 6; ++round) {
+      for (std::size_t i = 0; i < live.size();)
+        if (random() % 4 == 0) {
+          log->free(live[i].location, live[i].units);
+          live[i] = live.back();
+          live.pop_back();
+        } else {
+          ++i;
+        }
+      while (log->clean(*cleaner)) continue;
+      for (const Placed& each : live) ASSERT_TRUE(holds(each)) << each.id << " in round " << round;
+    }
+    EXPECT_LT(log->pages_held(), before / 2);
+    for (const Placed& each : live) log->free(each.location, each.units);
+    EXPECT_EQ(log->live_bytes(), 0u);
+    EXPECT_LE(log->pages_held(), FarLog::kReaderPages);
+    writer.reset();
+  }
+}
+
+// Objects that follow each other on different pages: each page is read once nevertheless.
+TEST_F(FarLogTest, NeighboursOnSeveralPagesAreReadOnce) {
+  open("zmem:");
+  std::vector<Placed> one, other;
+  for (std::uint64_t id = 0; id < 500; ++id) one.push_back(place(id, 8));
+  for (std::uint64_t id = 0; id < 500; ++id) other.push_back(place(id + 500, 8));
+  writer->flush();
+  for (std::size_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(holds(one[i]));
+    ASSERT_TRUE(holds(other[i]));
+  }
+  EXPECT_LE(log->pages_read(), log->pages_held() + 1) << "the one that both share is read for each";
 }
 
 TEST_F(FarLogTest, WhatCannotBeWrittenIsSaid) {

@@ -1,8 +1,10 @@
 #include "object/grace.hpp"
 
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <new>
 
@@ -21,6 +23,25 @@ void sleep_ns(std::uint64_t ns) {
   raw::call(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, raw::word_of(&time), 0);
 }
 
+void pause_after(int look) {
+  if (look < kLooksBeforeYield)
+    __builtin_ia32_pause();
+  else if (look < kLooksBeforeYield + kYieldsBeforeSleep)
+    sched_yield();
+  else
+    sleep_ns(kSleepNs);
+}
+
+Grace::Stack own_stack() {
+  pthread_attr_t attributes;
+  if (gettid() == getpid() || pthread_getattr_np(pthread_self(), &attributes) != 0) return {0, 0};
+  void* begin = nullptr;
+  std::size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &begin, &bytes);
+  pthread_attr_destroy(&attributes);
+  return {reinterpret_cast<std::uintptr_t>(begin), reinterpret_cast<std::uintptr_t>(begin) + bytes};
+}
+
 }  // namespace
 
 Status Grace::begin() {
@@ -31,32 +52,46 @@ Status Grace::begin() {
           .remedy("far objects need it: Linux 4.14 or newer, and a system call filter that allows it"));
 }
 
+thread_local Grace::Slot* Grace::t_own = nullptr;
+thread_local std::uint32_t Grace::t_own_users = 0, Grace::t_strange_calls = 0;
+
 Grace::Slot* Grace::enter() {
+  if (t_own != nullptr) return ++t_own_users, t_own;
+  const Stack stack = own_stack();
   LockGuard guard(mutex_);
-  if (!unused_.empty()) {
-    Slot* slot = unused_.back();
-    unused_.pop_back();
-    return slot;
-  }
-  try {
-    unused_.reserve(slots_.size() + 1);  // leave() does not fail
-    Slot& slot = slots_.emplace_back();
-    slot.lane = static_cast<std::uint32_t>(slots_.size() - 1);
-    slot.phase.store(parity_ | (pressed() ? Slot::kPressed : 0), std::memory_order_relaxed);
-    return &slot;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  if (unused_.empty()) try {
+      unused_.reserve(threads_.size() + 1);  // leave() does not fail
+      Thread& made = threads_.emplace_back();
+      made.slot.lane = static_cast<std::uint32_t>(threads_.size() - 1);
+      unused_.push_back(&made);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  Thread& thread = *unused_.back();
+  unused_.pop_back();
+  thread.stack = stack;
+  thread.used = true;
+  thread.slot.phase.store(phase_locked(thread.slot), std::memory_order_relaxed);
+  t_own_users = 1;
+  return t_own = &thread.slot;
 }
 
 void Grace::leave(Slot* slot) {
+  if (slot != t_own || --t_own_users != 0) return;
+  t_own = nullptr;
   LockGuard guard(mutex_);
-  unused_.push_back(slot);
+  Thread& thread = threads_[slot->lane];
+  thread.used = false;
+  unused_.push_back(&thread);
+}
+
+std::uint32_t Grace::phase_locked(const Slot& slot) const {
+  return parity_ | (pressed() ? Slot::kPressed : 0) | (forking_ != nullptr && forking_ != &slot ? Slot::kForking : 0);
 }
 
 void Grace::show_phase_locked() {
   // relaxed: a thread that still sees the old parity counts under it, and wait() looks at both.
-  for (Slot& slot : slots_) slot.phase.store(parity_ | (pressed() ? Slot::kPressed : 0), std::memory_order_relaxed);
+  for (Thread& each : threads_) each.slot.phase.store(phase_locked(each.slot), std::memory_order_relaxed);
 }
 
 void Grace::set_pressed(bool pressed) {
@@ -68,21 +103,16 @@ void Grace::set_pressed(bool pressed) {
 
 bool Grace::drained(std::uint32_t parity) {
   LockGuard guard(mutex_);
-  for (const Slot& slot : slots_)
+  for (const Thread& each : threads_)
     // acquire: pairs with the release of scope::close()
-    if (slot.active[parity].load(std::memory_order_acquire) != 0) return false;
+    if (each.slot.active[parity].load(std::memory_order_acquire) != 0) return false;
   return true;
 }
 
 bool Grace::drain(std::uint32_t parity, const std::atomic<bool>& give_up, std::uint64_t end_ns) {
   for (int look = 0; !drained(parity); ++look) {
     if (give_up.load(std::memory_order_relaxed) || (end_ns != 0 && now_ns() > end_ns)) return false;
-    if (look < kLooksBeforeYield)
-      __builtin_ia32_pause();
-    else if (look < kLooksBeforeYield + kYieldsBeforeSleep)
-      sched_yield();
-    else
-      sleep_ns(kSleepNs);
+    pause_after(look);
   }
   return true;
 }
@@ -100,6 +130,87 @@ bool Grace::wait(const std::atomic<bool>& give_up, std::uint64_t limit_ns) {
     show_phase_locked();
   }
   return drain(old, give_up, end_ns);
+}
+
+// --- fork
+// ------------------------------------------------------------------------------------------------------------
+
+// seq_cst, here and in begin_fork(): one of the two sees the other.
+void Grace::begin_strangers_call() {
+  if (t_strange_calls++ != 0) {
+    strangers_.fetch_add(1);
+    return;
+  }
+  for (;;) {
+    strangers_.fetch_add(1);
+    if (closed_.load() == 0) return;
+    strangers_.fetch_sub(1);
+    futex_wait(&closed_, 1);
+  }
+}
+
+void Grace::end_strangers_call() {
+  --t_strange_calls;
+  strangers_.fetch_sub(1, std::memory_order_release);  // pairs with outside()
+}
+
+void Grace::wait_for_fork(Slot* slot) {
+  if (t_strange_calls != 0) return;  // a signal's handler, within a call that the fork waits for
+  do {
+    slot->inside.store(0, std::memory_order_release);
+    while (closed_.load(std::memory_order_acquire) != 0) futex_wait(&closed_, 1);
+    slot->inside.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as where it began
+  } while ((slot->phase.load(std::memory_order_relaxed) & Slot::kForking) != 0);
+}
+
+bool Grace::outside() {
+  LockGuard guard(mutex_);
+  // acquire: pairs with the releases at the end of calls
+  if (strangers_.load(std::memory_order_acquire) != t_strange_calls) return false;
+  for (const Thread& each : threads_)
+    if (&each.slot != t_own && each.slot.inside.load(std::memory_order_acquire) != 0) return false;
+  return true;
+}
+
+void Grace::begin_fork() {
+  static constinit Slot nobody;
+  {
+    LockGuard guard(mutex_);
+    closed_.store(1);
+    forking_ = t_own != nullptr ? t_own : &nobody;
+    show_phase_locked();
+  }
+  raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+  for (int look = 0; !outside(); ++look) pause_after(look);
+}
+
+void Grace::end_fork_in_parent() {
+  forking_ = nullptr;
+  show_phase_locked();
+  mutex_.unlock();
+  closed_.store(0, std::memory_order_release);
+  futex_wake(&closed_, INT32_MAX);
+}
+
+std::vector<Grace::Stack> Grace::end_fork_in_child() {
+  mutex_.reset_after_fork();
+  waiting_.reset_after_fork();
+  closed_.store(0, std::memory_order_relaxed);
+  strangers_.store(t_strange_calls, std::memory_order_relaxed);
+  forking_ = nullptr;
+  show_phase_locked();
+  std::vector<Stack> stacks;
+  unused_.clear();
+  for (Thread& each : threads_) {
+    if (&each.slot == t_own) continue;
+    if (each.used && each.stack.begin != each.stack.end) stacks.push_back(each.stack);
+    each.used = false;
+    for (auto* count : {&each.slot.active[0], &each.slot.active[1], &each.slot.inside})
+      count->store(0, std::memory_order_relaxed);
+    unused_.push_back(&each);
+  }
+  return stacks;
 }
 
 }  // namespace hinterland::object

@@ -10,6 +10,9 @@
 //
 // If (4) does not see (1), then (1) came after the barrier on that thread, so (3) sees the mark. The thread pays no
 // barrier for that.
+//
+// By the same barrier a fork waits until no other thread is within a call of the runtime, or an undivided step of a
+// container: in the child nothing is half done, and no lock is held by a thread that is not there.
 #pragma once
 
 #include <atomic>
@@ -30,9 +33,54 @@ class Grace {
   // Once a process, before the first wait(). Fails where the kernel has no membarrier(2), or a filter forbids it.
   Status begin();
 
-  // For the calling thread, until leave() gives it to another. nullptr: no memory.
+  // For the calling thread, one however often it asks, until as many calls of leave() give it to another. nullptr: no
+  // memory.
   Slot* enter();
   void leave(Slot* slot);
+
+  // A call of the runtime, which a fork waits for. Those of a thread may be nested.
+  class Call {
+   public:
+    explicit Call(Grace& grace) : grace_(grace), slot_(t_own) {
+      if (slot_ == nullptr) {
+        grace_.begin_strangers_call();
+        return;
+      }
+      const std::uint32_t before = slot_->inside.load(std::memory_order_relaxed);
+      slot_->inside.store(before + 1, std::memory_order_relaxed);  // as in hl::far::detail::undivided
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (before == 0 && (slot_->phase.load(std::memory_order_relaxed) & Slot::kForking) != 0) [[unlikely]]
+        grace_.wait_for_fork(slot_);
+    }
+    ~Call() {
+      // release: pairs with begin_fork()
+      if (slot_ != nullptr)
+        slot_->inside.store(slot_->inside.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+      else
+        grace_.end_strangers_call();
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    Grace& grace_;
+    Slot* slot_;
+  };
+  // As hl::far::detail::runtime says.
+  void wait_for_fork(Slot* slot);
+
+  // --- fork, by the thread that forks: one at a time
+  // From here on nobody else begins a call; returns when those under way have ended, which they do in bounded time.
+  void begin_fork();
+  // No thread comes or goes, and nothing of this class changes, from here to the end. Nobody is in wait().
+  void lock_for_fork() { mutex_.lock(); }
+  void end_fork_in_parent();
+  // The other threads are not there, and neither are their scopes. The stacks that they had are memory of the C
+  // library's from now on, which it gives to others, or unmaps: pointers that lay there are nobody's.
+  struct Stack {
+    std::uintptr_t begin, end;
+  };
+  std::vector<Stack> end_fork_in_child();
 
   // Every scope that was open when it was called has ended. False: `give_up` became true, or `limit_ns` has passed
   // (0: none). Not in a scope. One caller at a time gets through; others wait for it.
@@ -43,16 +91,32 @@ class Grace {
   bool pressed() const { return pressed_.load(std::memory_order_relaxed); }
 
  private:
+  struct Thread {
+    Slot slot;
+    Stack stack{0, 0};  // of the C library's own; of the first thread's, which stays where it is, nothing
+    bool used = false;
+  };
+  // Of a thread that has no slot.
+  void begin_strangers_call();
+  void end_strangers_call();
+  bool outside();
   bool drained(std::uint32_t parity);
   bool drain(std::uint32_t parity, const std::atomic<bool>& give_up, std::uint64_t end_ns);
+  std::uint32_t phase_locked(const Slot& slot) const;
   void show_phase_locked();
+
+  static thread_local Slot* t_own;
+  static thread_local std::uint32_t t_own_users, t_strange_calls;
 
   Mutex waiting_;  // held by who waits
   Mutex mutex_;    // of what follows
-  std::deque<Slot> slots_;
-  std::vector<Slot*> unused_;
+  std::deque<Thread> threads_;
+  std::vector<Thread*> unused_;
   std::uint32_t parity_ = 0;
   std::atomic<bool> pressed_{false};
+  const Slot* forking_ = nullptr;            // of who forks, while somebody does
+  std::atomic<std::uint32_t> closed_{0};     // futex: somebody forks
+  std::atomic<std::uint32_t> strangers_{0};  // calls under way
 };
 
 }  // namespace hinterland::object

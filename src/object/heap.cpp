@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
+#include "base/stats.hpp"
 #include "object/evacuator.hpp"
 
 namespace hinterland::object {
@@ -249,7 +250,7 @@ Header* Heap::room_for_far(std::uint64_t value, std::uint32_t flags, bool may_go
 }
 
 int Heap::read(std::uint64_t value, std::byte* to) {
-  if (copy_.load(std::memory_order_relaxed)) return ENOTSUP;
+  if (far_->is_copy()) return ENOTSUP;
   if (is_kind(value, kFar)) return far_->read(location_of(value), far_units_of(value), to);
   return far_->read_large(*reinterpret_cast<const LargeObject*>(value & kAddress), to);
 }
@@ -275,6 +276,7 @@ void* Heap::arrived(Word* word, std::uint64_t value, Header* header, std::uint32
   header->set_owner(Header::owner_of(word));
   settle_word(word, bits);
   figures_.brought.fetch_add(1, std::memory_order_relaxed);
+  count(Counter::object_misses);
   return header->object();
 }
 
@@ -287,7 +289,7 @@ void Heap::not_arrived(Word* word, std::uint64_t value, Header* header) {
 }
 
 std::size_t Heap::reach_many(std::span<Word* const> words, std::uint32_t flags) {
-  if (copy_.load(std::memory_order_relaxed)) return 0;
+  if (far_->is_copy()) return 0;
   constexpr std::size_t kMany = Port::kPages;
   std::array<FarLog::Wanted, kMany> wanted;
   std::array<Header*, kMany> headers;
@@ -325,24 +327,67 @@ std::size_t Heap::reach_many(std::span<Word* const> words, std::uint32_t flags) 
   return brought;
 }
 
+void Heap::show_figures() {
+  set_gauge(Gauge::object_local_bytes, memory_.used());
+  set_gauge(Gauge::object_far_bytes, bytes_of_pages(far_->pages_held() + far_->large_pages()));
+  set_gauge(Gauge::object_live_bytes, far_->all_live_bytes());
+  set_gauge(Gauge::object_beyond_bytes, figures_.beyond_bytes.load(std::memory_order_relaxed));
+}
+
 // --- fork
 // ------------------------------------------------------------------------------------------------------------
 
 void Heap::before_fork() {
+  grace_.begin_fork();
   // One that waits for scopes to end would wait for the caller's too.
   interrupted_.store(true, std::memory_order_relaxed);
   for (auto& evacuator : evacuators_) evacuator->hold();
   interrupted_.store(false, std::memory_order_relaxed);
+  grace_.lock_for_fork();
+  // Now all other locks of the heap are free, but for instants of an evacuator between two rounds, who holds none
+  // that a child needs.
+  far_->before_fork();
 }
 
-void Heap::after_fork(bool in_child) {
-  if (in_child) {
-    copy_.store(true, std::memory_order_relaxed);
-    stuck_.store(true, std::memory_order_relaxed);
-    grace_.set_pressed(false);
-    far_->is_copy();
-  }
+void Heap::after_fork_in_parent(bool forked) {
+  if (!forked) far_->fork_failed();
+  grace_.end_fork_in_parent();
   for (auto& evacuator : evacuators_) evacuator->let_go();
+}
+
+void Heap::after_fork_in_child() {
+  std::vector<Grace::Stack> stacks = grace_.end_fork_in_child();
+  orphaned_.insert(orphaned_.end(), stacks.begin(), stacks.end());
+  orphans_.store(!orphaned_.empty(), std::memory_order_relaxed);
+  orphans_mutex_.reset_after_fork();
+  stuck_.store(false, std::memory_order_relaxed);
+  asked_.store(1, std::memory_order_relaxed);
+  Status status = far_->after_fork_in_child();
+  for (auto& evacuator : evacuators_) {
+    auto port = status ? far_->open_port() : std::unexpected(status.error());
+    if (status && !port) status = std::unexpected(port.error());
+    Status begun = evacuator->after_fork_in_child(port ? std::move(*port) : nullptr);
+    if (status && !begun) status = std::move(begun);
+  }
+  if (status) return far_->wait_until_entered();
+  stuck_.store(true, std::memory_order_relaxed);
+  log::warning("far objects of a forked child stay local: %s; what is far cannot be had by it",
+               status.error().what());
+}
+
+// Objects whose pointers lay on stacks of threads that are not there. They stay where they are: nobody asks for them,
+// and their owners' words are not to be looked at.
+void Heap::keep_orphans() {
+  LockGuard guard(orphans_mutex_);
+  if (!orphans_.load(std::memory_order_relaxed)) return;
+  seal_lanes();
+  local_->walk_sealed([&](Header* header) {
+    const std::uintptr_t owner = header->owner() << 3;
+    for (const Grace::Stack& stack : orphaned_)
+      if (owner >= stack.begin && owner < stack.end) header->set_owner(Header::kMaking);
+  });
+  orphaned_.clear();
+  orphans_.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace hinterland::object

@@ -63,10 +63,15 @@ class Heap {
   void move(Word* from, Word* to);
   void relieve(Grace::Slot* slot);
 
-  // Fork: no evacuator is in the midst of something between the two. The child has its local objects; it may not
-  // touch what the parent has far.
+  // Fork: nothing is in the midst of anything between the two, in no thread. Child and parent have all objects: they
+  // share the far pages, which nobody overwrites. Blocks while calls under way wait for the device. A child that
+  // cannot reach the device says so, and goes on with what is local.
   void before_fork();
-  void after_fork(bool in_child);
+  void after_fork_in_parent(bool forked);
+  void after_fork_in_child();
+
+  // Of the statistics page: what has to be looked at.
+  void show_figures();
 
   Grace& grace() { return grace_; }
   LocalLog& local() { return *local_; }
@@ -104,6 +109,7 @@ class Heap {
   void tell_of_beyond(std::uint64_t bytes);
   void ask_evacuators();
   void seal_lanes();
+  void keep_orphans();
   // By evacuators: whether they get anywhere.
   void made_room();
   void is_stuck(int error);
@@ -134,9 +140,13 @@ class Heap {
   std::atomic<std::uint32_t> asked_{0};     // futex: evacuators are wanted
   std::atomic<std::uint32_t> progress_{0};  // futex: counts what they did
   std::atomic<bool> stuck_{false};          // they cannot help
+  std::atomic<int> stuck_error_{0};         // the device's, or 0
   std::atomic<bool> stopping_{false};
   std::atomic<bool> interrupted_{false};  // rounds end without waiting for scopes: at the end, and for a fork
-  std::atomic<bool> copy_{false};         // a forked child's
+
+  Mutex orphans_mutex_;                 // who looks for objects that have lost their pointers; others wait
+  std::atomic<bool> orphans_{false};    // there may be some
+  std::vector<Grace::Stack> orphaned_;  // guarded by orphans_mutex_: where their pointers lay
   std::atomic<std::uint64_t> beyond_told_bytes_{0};
 };
 

@@ -67,9 +67,10 @@ void Heap::tell_of_beyond(std::uint64_t bytes) {
   std::uint64_t told = beyond_told_bytes_.load(std::memory_order_relaxed);
   if (bytes < std::max(told * 2, std::max<std::uint64_t>(memory_.limit() / 8, 4 * kMiB))) return;
   if (!beyond_told_bytes_.compare_exchange_strong(told, bytes, std::memory_order_relaxed)) return;
-  const char* why = copy_.load(std::memory_order_relaxed)    ? "a forked child keeps them local"
-                    : stuck_.load(std::memory_order_relaxed) ? "the far device takes none (it is full, or failed)"
-                                                             : "scopes that are open hold them";
+  const bool refused = stuck_.load(std::memory_order_relaxed) && stuck_error_.load(std::memory_order_relaxed) != 0;
+  const char* why = far_->is_copy() ? "a copy of the process that fork() has not made keeps them"
+                    : refused       ? "the far device takes none (it is full, or failed)"
+                                    : "scopes that are open hold them, or all of them are in use";
   log::warning("far objects take %llu MiB more local memory than the %llu MiB they may: %s",
                static_cast<unsigned long long>(bytes / kMiB), static_cast<unsigned long long>(memory_.limit() / kMiB),
                why);
@@ -118,6 +119,7 @@ void Heap::made_room() {
 }
 
 void Heap::is_stuck(int error) {
+  stuck_error_.store(error, std::memory_order_relaxed);
   if (!stuck_.exchange(true, std::memory_order_relaxed) && error != 0)
     log::warning("far objects stay local, because %s does not take them: %s", far_->device().info().url.c_str(),
                  std::strerror(error));

@@ -1,13 +1,11 @@
 // Far objects one by one: they leave, come back with their bytes, move with their pointers, and end.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <csignal>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "base/stats.hpp"
 #include "object/shared_budget.hpp"
 #include "object/test_support.hpp"
 
@@ -79,6 +77,27 @@ TEST(Heap, ALimitThatFallsIsKeptToAndOneThatRisesIsUsed) {
   const std::uint64_t brought = heap->figures().brought.load();
   EXPECT_EQ(count_wrong(items), 0u);
   EXPECT_EQ(heap->figures().brought.load(), brought);
+}
+
+TEST(Heap, TheStatisticsPageSaysSo) {
+  const auto counted = [](Counter counter) { return stat_page()->counters[counter]; };
+  const auto gauge = [](Gauge which) { return stat_page()->gauges[static_cast<std::size_t>(which)].load(); };
+  const std::uint64_t misses = counted(Counter::object_misses), evacuations = counted(Counter::object_evacuations);
+  HeapForTest heap;
+  std::vector<ptr<Item>> items = many(kManyItems);
+  ASSERT_TRUE(wait_until_left(kManyItems / 2));
+  std::vector<ptr<Known<10'000>>> large;
+  for (std::uint64_t i = 0; i < 2000; ++i) large.push_back(make_known<10'000>(i));
+  EXPECT_EQ(count_wrong(items), 0u);
+  EXPECT_EQ(counted(Counter::object_misses) - misses, heap->figures().brought.load());
+  heap->show_figures();
+  EXPECT_GE(gauge(Gauge::object_local_bytes), heap->memory().limit() / 2);
+  EXPECT_GE(gauge(Gauge::object_live_bytes), kManyItems / 2 * 64 + 1000 * 10'000);
+  EXPECT_GE(gauge(Gauge::object_far_bytes), gauge(Gauge::object_live_bytes));
+  EXPECT_LT(gauge(Gauge::object_far_bytes), 2 * gauge(Gauge::object_live_bytes));
+  large.clear();
+  items.clear();
+  EXPECT_GE(counted(Counter::object_evacuations) - evacuations, kManyItems / 2);
 }
 
 TEST(Heap, WhatWasOnlyReadLeavesWithoutBeingWritten) {
@@ -382,29 +401,6 @@ TEST(Heap, StartsAsAsked) {
     EXPECT_GT(current_heap()->figures().left.load(), 0u);
   }
   end_heap();
-}
-
-TEST(HeapFork, AChildHasWhatWasLocalAndHarmsNothing) {
-  HeapForTest heap;
-  std::vector<ptr<Item>> items = many(kManyItems);
-  const pid_t child = fork();
-  if (child == 0) {
-    hl::far::throw_when_lost(true);
-    std::size_t lost = 0;
-    // Each that is lost is an exception: some of them are enough.
-    for (std::size_t i = 0; i < items.size() && lost < 1000; ++i) try {
-        if (!items[i].read().holds(i)) _exit(2);
-      } catch (const hl::far::object_lost&) {
-        ++lost;
-      }
-    items.clear();
-    std::vector<ptr<Item>> others = many(100'000);
-    _exit(lost != 0 && count_wrong(others) == 0 ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  EXPECT_EQ(count_wrong(items), 0u);
 }
 
 }  // namespace

@@ -216,8 +216,9 @@ void LocalLog::shed() {
   free_count_.store(free_.size(), std::memory_order_relaxed);
 }
 
-void LocalLog::let_go(Region& region, bool empty) {
-  if (!empty) {
+void LocalLog::let_go(Region& region, Left left) {
+  if (left == Left::orphans) return;
+  if (left == Left::some) {
     LockGuard guard(mutex_);
     seal_locked(region);
     return;

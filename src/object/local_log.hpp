@@ -82,8 +82,10 @@ class LocalLog {
   // The sealed region that is best emptied next, claimed; nullptr when there is none. Non-temporal ones come first,
   // then the emptiest of those that are next in order of filling (the clock's hand).
   Region* claim();
-  // A claimed region goes back: to the free ones, where nothing in it is alive.
-  void let_go(Region& region, bool empty);
+  // A claimed region goes back: to the free ones, or, to be claimed again, to the sealed ones. One in which nothing
+  // is left but orphans (Heap::keep_orphans) stays as it is: it would be chosen, in vain, again and again.
+  enum class Left : std::uint8_t { nothing, orphans, some };
+  void let_go(Region& region, Left left);
   // Gives free regions that are beyond the limit back to the kernel.
   void shed();
   // Calls each(Header*) for the objects of a claimed region, dead ones too.
@@ -96,6 +98,16 @@ class LocalLog {
       at += header->units() * kUnit;
       each(header);
     }
+  }
+  // Of all regions that are sealed. No other evacuator is at work.
+  template <typename Each>
+  void walk_sealed(const Each& each) {
+    LockGuard guard(mutex_);
+    for (const std::deque<Queued>& queue : sealed_)
+      for (const Queued& queued : queue) {
+        LockGuard owners(queued.region->lock);
+        walk(*queued.region, each);
+      }
   }
   std::uint64_t bytes_of(const Header* header) const {
     const std::uint64_t units = header->units();

@@ -16,11 +16,12 @@ Result<std::unique_ptr<Port>> Port::open(far::Device& device) {
   return port;
 }
 
-std::uint32_t Port::transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors) {
-  HL_CHECK(pages.size() <= kPages && errors.size() >= pages.size());
+std::uint32_t Port::transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors,
+                             std::uint32_t first) {
+  HL_CHECK(first + pages.size() <= kPages && errors.size() >= pages.size());
   std::array<far::Request, kPages> requests;
   for (std::size_t i = 0; i < pages.size(); ++i)
-    requests[i] = {operation, pages[i], page(static_cast<std::uint32_t>(i)), i};
+    requests[i] = {operation, pages[i], page(first + static_cast<std::uint32_t>(i)), i};
   std::uint32_t submitted = 0, completed = 0, failed = 0;
   const auto count = static_cast<std::uint32_t>(pages.size());
   while (completed < count) {

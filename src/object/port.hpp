@@ -17,10 +17,14 @@ class Port {
   static constexpr std::uint32_t kPages = 64;
   static Result<std::unique_ptr<Port>> open(far::Device& device);
 
+  // In a forked child, whose channel is its parent's: nothing of it is used any more, nor given back.
+  void abandon() { static_cast<void>(channel_.release()); }
+
   std::byte* page(std::uint32_t index) { return pages_->bytes[index].data(); }
-  // Does pages [0, pages.size()) of this port, at most kPages, all together. Blocks. errors[i]: 0 or errno. How many
+  // Does pages [first, first + pages.size()) of this port, all together. Blocks. errors[i]: 0 or errno. How many
   // failed.
-  std::uint32_t transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors);
+  std::uint32_t transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors,
+                         std::uint32_t first = 0);
 
  private:
   struct alignas(kPageSize) Pages {

@@ -18,6 +18,7 @@ class HeapForTest {
  public:
   explicit HeapForTest(const std::string& url = "mem:", std::uint64_t local_bytes = HeapOptions::kLocalBytesMin,
                        unsigned evacuators = 1) {
+    register_fork_handlers();
     auto device = far::open_device(url, {});
     if (!device) {
       ADD_FAILURE() << device.error().what();

@@ -1,6 +1,6 @@
-// Order in the parent: prepare handlers (user code) - stdio lock - our tables - no allocation in jemalloc by the
-// runtime - jemalloc's locks - SIGBUS action - pager - system call. In the child the same backwards, with far memory
-// first, because everything else may lie in it.
+// Order in the parent: prepare handlers (user code) - stdio lock - far objects - our tables - no allocation in
+// jemalloc by the runtime - jemalloc's locks - SIGBUS action - pager - system call. In the child the same backwards,
+// with far memory first, because everything else may lie in it.
 #include "preload/forking.hpp"
 
 #include <sys/resource.h>
@@ -11,6 +11,7 @@
 #include "base/inside.hpp"
 #include "base/own_stack.hpp"
 #include "base/stats.hpp"
+#include "object/entry.hpp"
 #include "paging/bus_signal.hpp"
 #include "preload/atfork.hpp"
 #include "preload/catching.hpp"
@@ -59,6 +60,7 @@ void after_in_parent(bool forked) {
   jemalloc_fork_handlers().parent();
   heap_gate::open_in_parent();
   unlock_all();
+  object::after_fork_in_parent(forked);
 }
 
 // A child needs a fault descriptor of its own, which the program's limit (RLIMIT_NOFILE) may leave no number for.
@@ -94,6 +96,7 @@ void after_in_child() {
   bus_signal::after_fork();
   pager().after_fork_in_child();
   unlock_all();
+  object::after_fork_in_child();
   threads::after_fork_in_child();
 }
 
@@ -106,6 +109,7 @@ pid_t fork_far(MakeChild* make = by_libc, void* argument = nullptr) {
   SignalsBlocked blocked(SignalsBlocked::all());
   InsideRuntime inside;
   long child = on_own_stack([=] {  // in the child, too, whose far memory is there at the end only
+    object::before_fork();         // first: calls under way may need all that follows
     lock_all();
     bus_signal::before_fork();  // last: who has it and meets a page that is lost would wait for itself
     long made = pager().before_fork();

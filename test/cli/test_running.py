@@ -92,6 +92,21 @@ class Run(CommandTest):
         self.assertIn("pages in", done.stderr)
         self.assertEqual(os.listdir(self.path("stats")), [], "figures left behind")
 
+    def test_figures_of_far_objects(self):
+        program = os.path.join(os.path.dirname(os.path.dirname(HINTERLAND)), "examples", "objects")
+        if not os.path.exists(program):
+            self.skipTest("no example with far objects was built")
+        done = self.call("run", "--local", "32M", "--far", "mem:", "-v", "--report", self.path("objects.json"), "--",
+                         program, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("objects.json")) as file:
+            process, = json.load(file)["processes"]
+        counters, gauges = process["counters"], process["gauges"]
+        self.assertGreater(counters["object_evacuations"], 10_000)
+        self.assertGreater(counters["object_misses"], 1000)
+        self.assertGreater(gauges["object_local_bytes"], 1 << 20)
+        self.assertIn(f"far objects: {counters['object_misses']} misses", done.stderr)
+
     def test_report_after_a_signal_and_exit_without_handlers(self):
         for end, status in [("os.abort()", -signal.SIGABRT), ("os._exit(3)", 3), ("os.kill(os.getpid(), 9)", -9)]:
             done = self.run_program("python3", "-c", "import os; " + end,

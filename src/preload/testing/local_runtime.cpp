@@ -11,6 +11,7 @@
 
 #include "base/inside.hpp"
 #include "base/stats.hpp"
+#include "object/entry.hpp"
 #include "preload/runtime.hpp"
 #include "preload/testing/local_pager.hpp"
 
@@ -32,6 +33,11 @@ std::size_t Pager::descriptors(int* out, std::size_t max) const {
   out[1] = g_descriptors[1];
   return 2;
 }
+
+// It has no far objects.
+void object::before_fork() {}
+void object::after_fork_in_parent(bool) {}
+void object::after_fork_in_child() {}
 
 bool runtime_wanted() { return getenv("HINTERLAND_LOCAL") != nullptr; }
 
