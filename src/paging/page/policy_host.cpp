@@ -56,6 +56,7 @@ bool PolicyHost::start_pool(Pool& pool, const hl_policy_ops* policy) {
   pool.ops = policy;
   if (policy->accessed != nullptr) hears_uses_.store(true, std::memory_order_relaxed);
   if (policy->missed != nullptr) hears_misses_.store(true, std::memory_order_relaxed);
+  if (policy->tick != nullptr || policy->report != nullptr) hears_time_.store(true, std::memory_order_relaxed);
   if (policy->hinted != nullptr) hears_hints_.store(true, std::memory_order_relaxed);
   if (policy->mapped != nullptr || policy->unmapped != nullptr)
     hears_mappings_.store(true, std::memory_order_relaxed);

@@ -111,7 +111,10 @@ class PolicyHost {
   // Lets the policies know of the time, and puts what the process's says of itself into the statistics page. To be
   // called now and then; does so at most every kTickNs.
   static constexpr std::uint64_t kTickNs = 100'000'000;
-  void look_after(std::uint64_t now_ns);
+  void look_after(std::uint64_t now_ns) {
+    if (hears_time_.load(std::memory_order_relaxed)) [[unlikely]]
+      tell_time(now_ns);
+  }
   const char* name() const { return pools_[0].ops->name; }
 
   // A pool for pages to come, or -EINVAL (a policy for another interface), -ENOMEM, -ENOSPC (kPoolsMax). `policy`:
@@ -179,6 +182,7 @@ class PolicyHost {
   // Calls something of the pool's policy that may take long, and replaces a plug-in that does.
   template <typename Call>
   void watch(Pool& pool, Call&& call);
+  void tell_time(std::uint64_t now_ns);
   void show_report(Pool& pool);
   void deliver_admitted(Pool& pool, hl_page first, std::uint32_t count, const Arrival& arrival);
   void tell_mapped(PageRun run, MappedAs as);
@@ -203,7 +207,8 @@ class PolicyHost {
   alignas(64) Mutex mutex_;
   alignas(64) const PageTable* pages_ = nullptr;  // read by those who do not take the lock
   std::atomic<bool> gathers_{false};
-  std::atomic<bool> hears_uses_{false}, hears_misses_{false}, hears_hints_{false}, hears_mappings_{false};
+  std::atomic<bool> hears_uses_{false}, hears_misses_{false}, hears_hints_{false}, hears_mappings_{false},
+      hears_time_{false};
   Terms terms_;
   const hl_policy_ops* plugin_ = nullptr;               // the process's policy, where it is one
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's

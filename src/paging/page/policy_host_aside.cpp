@@ -17,7 +17,7 @@ void PolicyHost::watch(Pool& pool, Call&& call) {
   if (thread_cpu_ns() - started > kPluginCallNsMax) take_over(pool, "took more than 200 ms of CPU time for one call");
 }
 
-void PolicyHost::look_after(std::uint64_t now_ns) {
+void PolicyHost::tell_time(std::uint64_t now_ns) {
   LockGuard guard(mutex_);
   if (now_ns < next_tick_ns_) return;
   next_tick_ns_ = now_ns + kTickNs;
