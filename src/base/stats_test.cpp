@@ -294,7 +294,8 @@ TEST_F(StatsTest, TheUsersRuntimeDirectoryIsTakenIfNobodyElseMayUseIt) {
 
 TEST(StatNames, FollowTheList) {
   EXPECT_STREQ(kCounterNames[static_cast<std::size_t>(Counter::faults_first_touch)].name, "faults_first_touch");
-  EXPECT_STREQ(kCounterNames.back().name, "forks");
+  EXPECT_STREQ(kCounterNames[static_cast<std::size_t>(Counter::forks)].name, "forks");
+  EXPECT_STREQ(kGaugeNames[static_cast<std::size_t>(Gauge::device_lost)].name, "device_lost");
   EXPECT_STREQ(kGaugeNames[static_cast<std::size_t>(Gauge::managed)].name, "managed");
   for (const StatName& name : kCounterNames) EXPECT_STRNE(name.help, "");
 }
