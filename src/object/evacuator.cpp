@@ -74,13 +74,22 @@ void Evacuator::work() {
   while (!heap_.stopping_.load(std::memory_order_relaxed)) {
     const std::uint64_t sleep_ns = number_ == 0 ? keep_house() : 0;
     // Its exchange pairs with the store of who asks: what made them ask is seen.
-    if (heap_.asked_.exchange(0, std::memory_order_acquire) == 0) {
-      futex_wait(&heap_.asked_, 0, sleep_ns);
-      continue;
-    }
+    if (heap_.asked_.exchange(0, std::memory_order_acquire) == 0 && !wait_until_wanted(sleep_ns)) continue;
     make_room();
     if (number_ == 0) clean();
   }
+}
+
+// True when nobody asks, but memory is still beyond the limit after a while: a program to which all is local has no
+// reason to ask.
+bool Evacuator::wait_until_wanted(std::uint64_t sleep_ns) {
+  const auto is_beyond = [&] { return heap_.memory_.used() > heap_.memory_.limit(); };
+  if (!is_beyond()) {
+    futex_wait(&heap_.asked_, 0, sleep_ns);
+    return false;
+  }
+  futex_wait(&heap_.asked_, 0, kStuckRetryNs);
+  return heap_.asked_.load(std::memory_order_relaxed) == 0 && is_beyond();
 }
 
 // For how long nothing has to be done, in ns.

@@ -50,6 +50,7 @@ class Evacuator {
   static FarLog* heap_far(Heap& heap);
   static void* main(void* self);
   void work();
+  bool wait_until_wanted(std::uint64_t sleep_ns);
   void make_room();
   void clean();
   std::uint64_t keep_house();

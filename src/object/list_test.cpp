@@ -201,6 +201,7 @@ TEST(FarList, MoreThanThereIsRoomFor) {
   EXPECT_EQ(list.back(), kElements - 1 + 5);
   EXPECT_GT(heap->figures().brought.load(), 1000u);
   list.clear();
+  wait_until_nothing_is_far();
   EXPECT_EQ(heap->far().live_bytes(), 0u);
 }
 
@@ -286,6 +287,7 @@ TEST(FarShared, OwnersInFarObjectsAndThreads) {
   EXPECT_EQ(wrong.load(), 0u);
   EXPECT_EQ(Ends::ended.load(), static_cast<int>(kShared)) << "each once, with the last of its owners";
   EXPECT_GT(heap->figures().left.load(), kShared);
+  wait_until_nothing_is_far();
   EXPECT_EQ(heap->far().live_bytes(), 0u);
 }
 

@@ -63,6 +63,13 @@ hl::far::ptr<Known<kBytes>> make_known(std::uint64_t id) {
   return made;
 }
 
+// When all objects have ended: an evacuator may have some in hand that it was about to write. A minute at most.
+inline void wait_until_nothing_is_far() {
+  const FarLog& far = current_heap()->far();
+  for (const std::uint64_t end = now_ns() + 60'000'000'000; now_ns() < end; sched_yield())
+    if (far.live_bytes() == 0 && far.large_pages() == 0) return;
+}
+
 // Makes room until at least `count` objects have become far, or it takes ten seconds too long.
 inline bool wait_until_left(std::uint64_t count) {
   for (const std::uint64_t end = now_ns() + 60'000'000'000; now_ns() < end; sched_yield())

@@ -129,6 +129,7 @@ void run_models(const std::string& url, unsigned evacuators, int steps) {
   EXPECT_EQ(wrong.load(), 0u);
   EXPECT_GT(heap->figures().left.load(), 100u);
   EXPECT_GT(heap->figures().brought.load(), 100u);
+  wait_until_nothing_is_far();
   EXPECT_EQ(heap->far().live_bytes(), 0u) << "everything has ended";
   EXPECT_EQ(heap->far().large_pages(), 0u);
 }
