@@ -99,7 +99,7 @@ void call_protect(struct Lane* lane) {
                               PROT_NONE};
   struct Range range = draw_range(lane, kLongest);
   int protection = kinds[draw(lane, 5)];
-  // Without protection keys such pages leave by copy (docs/adr/0057-*): what the kernel still writes to them is lost.
+  // Without protection keys such pages leave by copy (ADR 0057): what the kernel still writes to them is lost.
   if (protection == PROT_NONE && !g_has_keys && is_registered(lane, range.page, range.pages)) protection = PROT_READ;
   long result = syscall(SYS_mprotect, range.at, range.bytes, protection);
   record(lane, "mprotect", range.page * 100 + range.pages, protection, result == -1 ? -errno : result);
