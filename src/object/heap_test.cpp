@@ -54,7 +54,7 @@ TEST(Heap, ObjectsBecomeFarAndComeBack) {
   std::vector<ptr<Item>> items = many(kManyItems);
   EXPECT_TRUE(wait_until_left(kManyItems / 2));
   EXPECT_EQ(count_wrong(items), 0u);
-  EXPECT_GT(heap->figures().brought.load(), kManyItems / 4);
+  EXPECT_GT(heap->figures().brought.load(), kManyItems / 2);
   EXPECT_LE(heap->memory().used(), heap->memory().limit() + 4 * kRegionBytes);
 }
 
@@ -278,6 +278,7 @@ TEST(Heap, ObjectsWithPointersInThem) {
       made->next = std::move(lists[list]);
       lists[list] = std::move(first);
     }
+  EXPECT_TRUE(wait_until_left(kLists * kNodes / 3));  // they do not fit: at rest a third is far at least
   for (int pass = 0; pass < 2; ++pass)
     for (std::uint64_t list = 0; list < kLists; ++list) {
       const ptr<Node>* at = &lists[list];
@@ -291,7 +292,7 @@ TEST(Heap, ObjectsWithPointersInThem) {
       }
       ASSERT_FALSE(*at);
     }
-  EXPECT_GT(heap->figures().left.load(), kLists * kNodes / 10);
+  EXPECT_TRUE(wait_until_left(kLists * kNodes + 1));
   // A list would end by recursion, as with std::unique_ptr: one by one.
   for (auto& list : lists)
     while (list) {
