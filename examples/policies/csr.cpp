@@ -25,6 +25,7 @@ class Csr {
 
   void arrived(hl_page page, hl_arrival why, std::uint8_t) {
     bool in_stream = why == HL_ARRIVAL_READ_AHEAD || (why == HL_ARRIVAL_FAULT && follows_a_stream(page));
+    last_ = page;
     put(page, in_stream ? kWindow : kVertices);
     if (lists_[kWindow].size() > window_most_) put(lists_[kWindow].pop_front(pages_), kBehind);
   }
@@ -50,16 +51,18 @@ class Csr {
     pages_[page].list = list;
     lists_[list].push_back(pages_, page);
   }
+  // A page that was asked for comes together with those behind it, as one run: of that, too, only the first is alone.
   bool follows_a_stream(hl_page page) const {
     std::uint64_t place = environment_.place_of(environment_.runtime, page);
     hl_page before = place != 0 ? environment_.page_at(environment_.runtime, place - 1) : HL_NO_PAGE;
-    return before != HL_NO_PAGE && holds(before) && pages_.links[before].list == kWindow;
+    return before != HL_NO_PAGE && (before == last_ || (holds(before) && pages_.links[before].list == kWindow));
   }
 
   hl_policy_env environment_{};
   hl::policy::LinksOf<Page> pages_;
   hl::policy::PageList lists_[3];
   std::uint64_t window_most_ = 512;
+  hl_page last_ = HL_NO_PAGE;  // that arrived
 };
 
 }  // namespace

@@ -165,13 +165,13 @@ class Examples(PolicyTest):
         self.assertGreater(figures["not_admitted"], 1000)
 
     def test_csr_in_cxx(self):
-        """Memory is gone through twice: how much of it stays depends on when pages leave, but never is more fetched."""
+        """Memory is gone through twice: a part of it stays."""
         self.compile(os.path.join(EXAMPLES, "csr.cpp"), "csr.so", "-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra",
                      "-Werror", compiler="c++")
         self.expect_result(self.run_far("./csr.so"))
         ours = self.counters()["pages_in"]
         self.expect_result(self.run_far("fifo"))
-        self.assertLess(ours, self.counters()["pages_in"] * 1.05)
+        self.assertLess(ours, self.counters()["pages_in"] * 0.9)
 
     def test_newest_in_rust(self):
         if shutil.which("rustc") is None:
