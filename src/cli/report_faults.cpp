@@ -66,6 +66,14 @@ std::string percent(double share) {
   return text;
 }
 
+std::string lost_text(const trace::Summary& summary) {
+  std::string text = std::to_string(summary.samples_lost) + " lost";
+  if (summary.samples_lost != 0)
+    text += " (the recorder took none for up to " +
+            duration_text(summary.recorder_away_ns / 1'000'000 * 1'000'000) + ")";
+  return text;
+}
+
 std::string head_text(const TraceFile& file, const Profile& profile) {
   const trace::ProcessFacts& process = file.process;
   std::string text = process.program + " (process " + std::to_string(process.process_id) + "): local " +
@@ -81,7 +89,7 @@ std::string head_text(const TraceFile& file, const Profile& profile) {
     }
   text += "\n" + std::to_string(file.samples.size()) + " stacks (" + source_text(process.source) +
           "), which stand for " + std::to_string(static_cast<std::uint64_t>(profile.sampled_faults)) + " faults; " +
-          percent(profile.whole_stacks) + " complete, " + std::to_string(file.summary.samples_lost) + " lost\n";
+          percent(profile.whole_stacks) + " complete, " + lost_text(file.summary) + "\n";
   if (file.summary.sample_cost_ns != 0)
     text += "tracing took about " + percent(profile.tracing_cost) + " of the program's time (" +
             duration_text(file.summary.sample_cost_ns) + " a stack), and " +
@@ -185,12 +193,14 @@ Json report_json(const TraceFile& file, const Profile& profile, const std::strin
           {"stacks", file.samples.size()},
           {"stacks_from", source_text(file.process.source)},
           {"stacks_lost", file.summary.samples_lost},
+          {"stacks_lost_stand_for_faults", file.summary.lost_samples_stand_for},
           {"stacks_stand_for_faults", profile.sampled_faults},
           {"stacks_complete_share", profile.whole_stacks},
           {"stack_cost_ns", file.summary.sample_cost_ns},
           {"handler_cost_ns", file.summary.handler_cost_ns},
           {"tracing_cost_share", profile.tracing_cost},
           {"recorder_cpu_s", static_cast<double>(file.summary.recorder_cpu_ns) / 1e9},
+          {"recorder_away_s", static_cast<double>(file.summary.recorder_away_ns) / 1e9},
           {"complete", file.summary.complete != 0 && file.damaged_bytes == 0},
           {"by", by},
           {"attributed_share", profile.attributed},

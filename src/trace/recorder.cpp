@@ -152,7 +152,7 @@ void Recorder::run() {
 void Recorder::cycle(bool last) {
   std::uint64_t now = now_ns();
   set_kept_share(now);
-  if (sampler_) sampler_->drain(pending_);
+  drain_sampler();
   look_for_rings();
   take_rings();
   take_records(last ? ~std::uint64_t{0} : now - (options_.sampling.by_signal ? kSignalWithinNs : 0));
@@ -173,6 +173,15 @@ void Recorder::let_go_of_the_dead(std::uint64_t now) {
     known_files_.erase(recording->ring_file());  // a process of the same number may come
     return true;
   });
+}
+
+// Stacks are lost where this comes too late.
+void Recorder::drain_sampler() {
+  if (!sampler_) return;
+  std::uint64_t now = now_ns();
+  if (drained_ns_ != 0) away_ns_ = std::max(away_ns_, now - drained_ns_);
+  drained_ns_ = now;
+  sampler_->drain(pending_);
 }
 
 void Recorder::take_rings() {
@@ -228,7 +237,7 @@ void Recorder::take_records(std::uint64_t until_ns) {
     pending_[at].stack = {};
     // Unwinding takes its time: meanwhile the kernel's buffers and the rings must not fill. What comes goes behind.
     if (at % kUnwoundBetweenLooks != 0 || pending_.size() - at > kPendingMax) continue;
-    if (sampler_) sampler_->drain(pending_);
+    drain_sampler();
     take_rings();
   }
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(end));
@@ -256,6 +265,7 @@ void Recorder::take_record(PerfRecord& record) {
       return;
     case PerfRecord::Kind::lost:
       samples_lost_ += record.lost;
+      lost_stand_for_ += static_cast<double>(record.lost) * record.weight;
       return;
   }
 }
@@ -347,7 +357,9 @@ void Recorder::write(Recording& recording, bool last, std::uint64_t now) {
   recording.write(
       process_of(static_cast<std::uint32_t>(recording.process_id())), source,
       {.samples_lost = samples_lost_,
+       .lost_samples_stand_for = static_cast<std::uint64_t>(lost_stand_for_),
        .samples_unmatched = samples_unmatched_,
+       .away_ns = away_ns_,
        .sample_cost_ns = sample_cost_ns_,
        .handler_cost_ns = options_.sampling.by_signal ? 0 : handler_cost_ns_,  // known late, of one attached
        .cpu_ns = thread_cpu_ns(),

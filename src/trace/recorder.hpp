@@ -69,6 +69,7 @@ class Recorder {
   void look_for_rings();
   void open_ring(const std::string& file);
   std::string trace_path(const Recording& recording);
+  void drain_sampler();
   void take_rings();
   void let_go_of_the_dead(std::uint64_t now);
   void take_records(std::uint64_t until_ns);
@@ -95,6 +96,8 @@ class Recorder {
   std::uint64_t looked_for_dead_ns_ = 0;
   std::set<std::string> known_files_;  // rings
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
+  double lost_stand_for_ = 0;                    // faults
+  std::uint64_t drained_ns_ = 0, away_ns_ = 0;  // when the kernel's buffers were emptied; the longest time between
   Thinning thinning_;                          // of the samples that belong to faults
   std::uint64_t matched_ = 0, looked_ns_ = 0;  // since its share was set
   std::uint64_t switched_ns_ = 0;              // between many samples and few

@@ -219,6 +219,8 @@ void Recording::write(const KnownProcess& process, StackSource source, const Rec
   // What cannot be told apart by process is shared: stated in every trace.
   summary_.faults_lost = faults_.lost();
   summary_.samples_lost = figures.samples_lost;
+  summary_.lost_samples_stand_for = figures.lost_samples_stand_for;
+  summary_.recorder_away_ns = figures.away_ns;
   summary_.samples_unmatched = figures.samples_unmatched;
   summary_.sample_cost_ns = figures.sample_cost_ns;
   summary_.handler_cost_ns = figures.handler_cost_ns;

@@ -25,7 +25,8 @@ struct KnownProcess {
 
 // What is true of all recordings of a recorder, as their summaries state it.
 struct RecorderFigures {
-  std::uint64_t samples_lost = 0, samples_unmatched = 0;
+  std::uint64_t samples_lost = 0, lost_samples_stand_for = 0, samples_unmatched = 0;
+  std::uint64_t away_ns = 0;
   std::uint64_t sample_cost_ns = 0, handler_cost_ns = 0, cpu_ns = 0;
   bool hints_only_noted = false;
   bool complete = false;

@@ -125,6 +125,8 @@ struct Summary {
   std::uint64_t allocations = 0;        // records of theirs
   std::uint64_t allocations_lost = 0;   // found no room
   std::uint64_t handler_cost_ns = 0;  // of waiting for a fault handler (handler_cost.hpp), measured before the start
+  std::uint64_t lost_samples_stand_for = 0;  // faults
+  std::uint64_t recorder_away_ns = 0;        // the longest time for which it did not empty the kernel's buffers
 };
 
 // Appends. Each call buffers; flush() makes blocks of what is there. After a failed write everything is dropped.

@@ -12,10 +12,46 @@ import unittest
 
 from support import HINTERLAND, PAGES, SUBJECT, TraceTest
 
-FAULTS_EACH = 1 / (1 / 13 + 1 / 17)  # that a stack stands for before any is left out
+IN_TIME_S = 0.02  # a recorder that is never away for longer loses hardly a stack: the kernel has room for 40 ms
 
 
-class Recording(TraceTest):
+class Stacks(TraceTest):
+    """Stacks are a sample. Those that the kernel had no room for, because the recorder did not get a CPU, are counted,
+    and so is the time for which it was away: what must hold with every scheduler takes that into account."""
+
+    def check_known(self, report):
+        """The stacks stand for as many faults as there were, but for those that were lost. (Of these some belonged to
+        faults on other memory.)"""
+        known = report["stacks_stand_for_faults"] / report["faults"]
+        lost = report["stacks_lost_stand_for_faults"] / report["faults"]
+        self.assertLess(known, 1.1, self.figures(report))
+        self.assertGreater(known + lost, 0.9, self.figures(report))
+
+    def check_faults(self, report, counters):
+        """By kind they are those of the runtime's own counters, but for those that found the ring full."""
+        lost = report["faults_lost"]
+        for kind, counter in (("first touch", "faults_first_touch"), ("read", "faults_read"),
+                              ("write", "faults_write"), ("write-protect", "faults_write_protect"),
+                              ("refault", "faults_refault")):
+            missing = counters[counter] - report["faults_by_kind"][kind]
+            # One may be under way when the process ends: recorded, and not counted any more.
+            self.assertGreaterEqual(missing, -1, (kind, counters, self.figures(report)))
+            self.assertLessEqual(missing, lost + 1, (kind, counters, self.figures(report)))
+        if report["recorder_away_s"] < IN_TIME_S:
+            self.assertEqual(lost, 0, self.figures(report))
+
+    def check_losses(self, report):
+        """Hardly a stack is lost, unless the recorder was kept from its CPU. True if it had it in time."""
+        if report["recorder_away_s"] > IN_TIME_S:
+            return False
+        self.assertLess(report["stacks_lost_stand_for_faults"] / report["faults"], 1 / 25, self.figures(report))
+        return True
+
+    def figures(self, report):
+        return {key: value for key, value in report.items() if isinstance(value, (int, float, bool)) or key == "remarks"}
+
+
+class Recording(Stacks):
     def test_the_program_is_as_without(self):
         plain = subprocess.run([SUBJECT, str(PAGES), "2"], capture_output=True, text=True, check=True)
         traced = self.trace(SUBJECT, str(PAGES), "2")
@@ -31,14 +67,8 @@ class Recording(TraceTest):
         with open(self.path("run.json"), encoding="utf-8") as file:
             counters = json.load(file)["totals"]["counters"]
         report = self.report("t.trace")
-        kinds = report["faults_by_kind"]
-        for kind, counter in (("first touch", "faults_first_touch"), ("read", "faults_read"),
-                              ("write", "faults_write"), ("write-protect", "faults_write_protect"),
-                              ("refault", "faults_refault")):
-            # One may be under way when the process ends: recorded, and not counted any more.
-            self.assertAlmostEqual(kinds[kind], counters[counter], delta=1, msg=(kind, kinds, counters))
-        self.assertEqual(report["faults_lost"], 0)
-        self.assertGreater(kinds["read"], PAGES / 2)
+        self.check_faults(report, counters)
+        self.assertGreater(report["faults_by_kind"]["read"] + report["faults_lost"], PAGES / 2)
         self.assertTrue(report["complete"])
 
     def test_a_sample_stands_for_all(self):
@@ -47,34 +77,44 @@ class Recording(TraceTest):
         self.need_kernel_sampling(done)
         report = self.report("t.trace", "--top", "1000", "--by", "function")
         self.assertLess(report["stacks"], report["faults"] / 4)
+        self.check_known(report)
         sites = {site["function"]: site["faults"] for site in report["sites"]}
-        self.assertAlmostEqual(sum(sites.values()) / report["faults"], 1, delta=0.1)
-        self.assertAlmostEqual(sites["write_pages"] / sites["read_pages"], 1 / 4, delta=0.15)
+        self.assertAlmostEqual(sum(sites.values()) / report["faults"], 1, delta=0.02)
+        if self.check_losses(report):
+            self.assertAlmostEqual(sites["write_pages"] / sites["read_pages"], 1 / 4, delta=0.15)
 
     def test_stacks_stand_for_the_faults_that_were(self):
-        """At the default rate they stand for as many faults as there were."""
+        """At the default rate they stand for as many faults as there were, and hardly one is lost."""
         for threads in ("1", "4"):
             done = self.trace(SUBJECT, str(PAGES), "2", threads, options=("--force",))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.need_kernel_sampling(done)
             report = self.report("t.trace")
-            self.assertGreater(report["stacks"], 50)
+            self.assertGreater(report["stacks"] + report["stacks_lost"], 50, self.figures(report))
             self.assertLess(report["stacks"], report["faults"] / 7)  # one in 13 and one in 17, at most
-            # Those that the kernel had no room for would have stood for as many.
-            known = report["stacks_stand_for_faults"] + report["stacks_lost"] * FAULTS_EACH
-            self.assertAlmostEqual(known / report["faults"], 1, delta=0.1, msg=report)
+            self.check_known(report)
+            self.check_losses(report)
 
-    def test_hardly_a_stack_is_lost(self):
-        """In one of a few runs, as others may keep the recorder from its CPU; what is lost is counted in any."""
-        lost = []
-        for _ in range(5):
-            done = self.trace(SUBJECT, str(PAGES), "2", "4", options=("--force",))
-            self.need_kernel_sampling(done)
-            report = self.report("t.trace")
-            lost.append(report["stacks_lost"] / report["faults"])
-            if lost[-1] < 1 / 200:
-                return
-        self.fail(f"in every run too many stacks were lost: {lost} of the faults")
+    def test_a_late_recorder_says_what_it_lost(self):
+        """It is stopped for a while, again and again: what the kernel had no room for is counted, and why is said."""
+        words = [HINTERLAND, "trace", "--local", "16M", "--far", "mem:", "-o", "t.trace", "--rate", "0", "--", SUBJECT,
+                 str(PAGES), "20"]
+        with subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as recorder:
+            while recorder.poll() is None:
+                os.kill(recorder.pid, signal.SIGSTOP)
+                time.sleep(0.2)
+                os.kill(recorder.pid, signal.SIGCONT)
+                time.sleep(0.05)
+            errors = recorder.stderr.read()
+        self.assertEqual(recorder.returncode, 0, errors)
+        if "does not let page faults be sampled" in errors:
+            self.skipTest("the kernel does not let this user sample page faults (kernel.perf_event_paranoid)")
+        report = self.report("t.trace")
+        self.assertGreater(report["stacks_lost"], 0)
+        self.assertGreater(report["recorder_away_s"], 0.15)
+        self.assertEqual(report["stacks_lost_stand_for_faults"], report["stacks_lost"])  # a stack with every fault
+        self.assertRegex(self.call("report", "t.trace").stdout, r"\d+ lost \(the recorder took none for up to ")
 
     def test_every_fault_with_rate_0(self):
         done = self.trace(SUBJECT, str(PAGES), "1", options=("--rate", "0"))
@@ -95,20 +135,15 @@ class Recording(TraceTest):
         self.assertEqual(len(processes), 2)
 
     def test_many_children(self):
-        """Each has its trace, and the rings of those that ended do not pile up in memory."""
-        tracer = subprocess.Popen(
-            [HINTERLAND, "trace", "--local", "8M", "--far", "mem:", "--takeover", "start", "-o", "t.trace", "--", "/bin/sh", "-c",
-             f"for i in 0 1 2 3 4 5 6 7 8 9; do {SUBJECT} {PAGES // 4} 2 && sleep 0.3; done"], env=self.environment,
-            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(tracer.kill)
-        rings = []
-        while tracer.poll() is None:
-            rings.append(sum(len(names) for path, _, names in os.walk(self.path("stats")) if path.endswith("rings")))
-            time.sleep(0.05)
-        _, errors = tracer.communicate()
-        self.assertEqual(tracer.returncode, 0, errors)
-        self.assertGreater(max(rings), 0)
-        self.assertLess(max(rings), 8, rings)
+        """Each has its trace, and the rings of those that ended do not pile up in memory: the next one waits until
+        they are gone, which fails after half a minute."""
+        rings = os.path.join(self.path("stats"), "run-*", "rings")
+        wait = (f"tries=0; while set -- {rings}/*; [ $# -gt 1 ]; do "  # one is the shell's
+                "tries=$((tries + 1)); [ $tries -lt 300 ] || exit 9; LD_PRELOAD= /bin/sleep 0.1; done")
+        done = self.call("trace", "--local", "8M", "--far", "mem:", "--takeover", "start", "-o", "t.trace", "--",
+                         "/bin/sh", "-c", f"for i in 0 1 2 3 4 5 6 7 8 9; do {SUBJECT} {PAGES // 4} 2 || exit 8; {wait}; done",
+                         timeout=200)
+        self.assertEqual(done.returncode, 0, done.stderr)
         traces = [name for name in os.listdir(self.folder) if name.startswith("t.trace")]
         reports = [self.report(name) for name in traces]
         self.assertTrue(all(report["complete"] for report in reports))
@@ -132,7 +167,7 @@ class Recording(TraceTest):
         self.need_kernel_sampling(done)
         reports = [self.report(name) for name in os.listdir(self.folder) if name.startswith("t.trace")]
         found = next(report for report in reports if report["program"] == "subject")
-        self.assertEqual(found["sites"][0]["function"], "read_pages", found["sites"][:3])
+        self.assertIn("read_pages", [site["function"] for site in found["sites"]])
 
     def test_no_system_call_is_interrupted(self):
         """A stack with every fault, and a thread that waits in calls which a signal would end."""
@@ -140,14 +175,15 @@ class Recording(TraceTest):
             done = self.trace(SUBJECT, "calls", str(PAGES), "2", options=("--rate", "0", "--fault", mode, "--force"))
             self.assertEqual(done.returncode, 0, (mode, done.stderr))
             self.need_kernel_sampling(done)
-            self.assertGreater(self.report("t.trace")["stacks"], PAGES / 8)
+            report = self.report("t.trace")
+            self.assertGreater(report["stacks"] + report["stacks_lost"], PAGES / 8, self.figures(report))
 
     def test_nothing_is_left_behind(self):
         self.trace(SUBJECT, str(PAGES), "1")
         self.assertEqual(self.files_left(), [])
 
 
-class BySignal(TraceTest):
+class BySignal(Stacks):
     """Threads that serve their own faults: the kernel samples these when they begin."""
     OPTIONS = ("--fault", "signal", "--report", "run.json", "--force")
 
@@ -158,15 +194,13 @@ class BySignal(TraceTest):
         with open(self.path("run.json"), encoding="utf-8") as file:
             counters = json.load(file)["totals"]["counters"]
         report = self.report("t.trace", "--by", "function")
-        for kind, counter in (("read", "faults_read"), ("write", "faults_write"), ("refault", "faults_refault"),
-                              ("write-protect", "faults_write_protect"), ("first touch", "faults_first_touch")):
-            self.assertAlmostEqual(report["faults_by_kind"][kind], counters[counter], delta=1, msg=(kind, counters))
+        self.check_faults(report, counters)
         self.need_kernel_sampling(done)
         self.assertGreater(report["stacks_complete_share"], 0.95)
-        known = report["stacks_stand_for_faults"] + report["stacks_lost"] * FAULTS_EACH
-        self.assertAlmostEqual(known / report["faults"], 1, delta=0.1, msg=report)
+        self.check_known(report)
         sites = {site["function"]: site for site in report["sites"]}
-        self.assertAlmostEqual(sites["write_pages"]["faults"] / sites["read_pages"]["faults"], 1 / 4, delta=0.15)
+        if self.check_losses(report):
+            self.assertAlmostEqual(sites["write_pages"]["faults"] / sites["read_pages"]["faults"], 1 / 4, delta=0.15)
         self.assertGreater(sites["read_pages"]["latency_mean_ns"], 500)  # two system calls at least
 
     def test_threads(self):
@@ -184,7 +218,7 @@ class BySignal(TraceTest):
         self.assertAlmostEqual(report["stacks"] * 16 / report["faults"], 1, delta=0.3)
 
 
-class Sizes(TraceTest):
+class Sizes(Stacks):
     def test_several_budgets(self):
         """A trace for each, output once, and the lines are the same in all that fault."""
         plain = subprocess.run([SUBJECT, str(PAGES), "1"], capture_output=True, text=True, check=True)
@@ -199,9 +233,10 @@ class Sizes(TraceTest):
         self.assertAlmostEqual(fifty["budget_bytes"] / ten["budget_bytes"], 5, delta=0.1)
         self.assertGreater(ten["budget_bytes"], PAGES * 4096 / 10)
         self.assertGreater(ten["faults"], fifty["faults"])
-        self.assertGreater(fifty["share_of_the_first_ones"], 0.3)  # a busy machine loses stacks, and with them places
-        first = report["places"][0]
-        self.assertEqual((first["function"], first["stable"], first["covers"]), ("read_pages", True, [True, True]))
+        if all([self.check_losses(self.report(name)) for name in ("t.10.trace", "t.50.trace")]):
+            self.assertGreater(fifty["share_of_the_first_ones"], 0.3)
+            first = report["places"][0]
+            self.assertEqual((first["function"], first["stable"], first["covers"]), ("read_pages", True, [True, True]))
         text = self.call("report", "t.10.trace", "t.50.trace").stdout
         self.assertRegex(text, r"\d\d\.\d %\s+\d\d\.\d %  subject\.c:\d+ read_pages")
 
