@@ -154,6 +154,7 @@ std::int64_t Evacuator::round() {
   if (nobody_holds) {
     for (Region* region : regions_) empty(*region);
     write_placed();
+    empty_waiting();
   }
   for (Region* region : regions_) {
     const LocalLog::Left left = nobody_holds ? what_is_left(*region) : LocalLog::Left::some;
@@ -256,7 +257,15 @@ void Evacuator::take_out(Header* header, std::uint64_t value) {
     word->store(far, std::memory_order_release);
     return;
   }
-  if (header->typed() && holds_local_objects(header)) return move_on(header, value);
+  if (header->typed() && holds_local_objects(header)) {
+    word->store(value, std::memory_order_release);
+    return waiting_.push_back(header);
+  }
+  write_out(header, value);
+}
+
+void Evacuator::write_out(Header* header, std::uint64_t value) {
+  Word* word = header->owner_word();
   heap_.give_up_far_copy(header);
   if (!heap_.is_packed(header)) {
     word->store(value, std::memory_order_release);
@@ -271,6 +280,52 @@ void Evacuator::take_out(Header* header, std::uint64_t value) {
   placed_.push_back({header, location, writer_.page_index(), units});
   // Its bytes are taken; whoever wants it until it is written may have it back.
   word->store(value, std::memory_order_release);
+}
+
+// With its word's value, if it still leaves.
+template <typename Call>
+void Evacuator::while_busy(Header* header, Call&& call) {
+  Word* word;
+  std::uint64_t value;
+  {
+    LockGuard guard(heap_.local_->region_of(header).lock);
+    if (header->owner() <= Header::kMaking) return;
+    word = header->owner_word();
+    value = word->load(std::memory_order_relaxed);
+    if (!is_kind(value, kLeaving) || address_of(value) != header->object()) return;
+    // acquire: pairs with the release of scope::close() through Grace::wait(), and with who made it leave here.
+    if (!word->compare_exchange_strong(value, value | kBusy, std::memory_order_acquire)) return;
+  }
+  call(value);
+}
+
+// What holds others can leave only behind them: their words lie in it, and must not change once it is far. So a list
+// leaves from its end to its beginning. Each becomes far as soon as the last of what it holds has; what still waits
+// when nothing has become far any more holds what stays, and moves on.
+void Evacuator::empty_waiting() {
+  std::ranges::sort(waiting_);
+  std::vector<const Word*> words;
+  while (!far_words_.empty() && !waiting_.empty() && error_ == 0) {
+    words.swap(far_words_);
+    far_words_.clear();
+    for (const Word* word : words) {
+      // The one that this word lies in, if it is one of them.
+      auto behind = std::ranges::upper_bound(waiting_, reinterpret_cast<std::uintptr_t>(word), {},
+                                             [](Header* header) { return reinterpret_cast<std::uintptr_t>(header); });
+      if (behind == waiting_.begin()) continue;
+      if (writer_.open_pages() + kPagesTogether > FarWriter::kPages) write_placed();
+      Header* header = behind[-1];
+      while_busy(header, [&](std::uint64_t value) {
+        if (!holds_local_objects(header)) return write_out(header, value);
+        header->owner_word()->store(value, std::memory_order_release);
+      });
+    }
+    write_placed();
+  }
+  far_words_.clear();
+  for (Header* header : waiting_)
+    while_busy(header, [&](std::uint64_t value) { error_ != 0 ? stay(header, value) : move_on(header, value); });
+  waiting_.clear();
 }
 
 void Evacuator::stay(Header* header, std::uint64_t value) {
@@ -379,6 +434,7 @@ bool Evacuator::become_far_locked(Header* header, std::uint64_t far) {
   if (!word->compare_exchange_strong(value, far, std::memory_order_release, std::memory_order_relaxed)) return false;
   heap_.end_locked(header);
   ++left_;
+  if (!waiting_.empty()) far_words_.push_back(word);
   return true;
 }
 

@@ -61,6 +61,10 @@ class Evacuator {
   void empty(Region& region);
   void empty_some(Region& region);
   void take_out(Header* header, std::uint64_t value);
+  void write_out(Header* header, std::uint64_t value);
+  void empty_waiting();
+  template <typename Call>
+  void while_busy(Header* header, Call&& call);
   void move_on(Header* header, std::uint64_t value);
   void stay(Header* header, std::uint64_t value);
   bool holds_local_objects(Header* header) const;
@@ -79,6 +83,8 @@ class Evacuator {
   std::vector<Header*> some_;                            // of a region, looked at together
   std::vector<std::pair<Header*, std::uint64_t>> busy_;  // and their words
   std::vector<Pending> placed_;                          // and not written yet
+  std::vector<Header*> waiting_;                         // in this round, for what they hold to become far
+  std::vector<const Word*> far_words_;                   // of what became far since some wait
   bool take_used_ = false;                               // in this round, what is in use leaves too
   std::uint64_t moved_bytes_ = 0, left_ = 0;             // in this round: bytes, objects
   int error_ = 0;                                        // of the device, in this round
