@@ -69,8 +69,8 @@ std::string percent(double share) {
 std::string lost_text(const trace::Summary& summary) {
   std::string text = std::to_string(summary.samples_lost) + " lost";
   if (summary.samples_lost != 0)
-    text += " (the recorder took none for up to " +
-            duration_text(summary.recorder_away_ns / 1'000'000 * 1'000'000) + ")";
+    text +=
+        " (the recorder took none for up to " + duration_text(summary.recorder_away_ns / 1'000'000 * 1'000'000) + ")";
   return text;
 }
 

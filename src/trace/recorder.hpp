@@ -96,11 +96,11 @@ class Recorder {
   std::uint64_t looked_for_dead_ns_ = 0;
   std::set<std::string> known_files_;  // rings
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;
-  double lost_stand_for_ = 0;                    // faults
+  double lost_stand_for_ = 0;                   // faults
   std::uint64_t drained_ns_ = 0, away_ns_ = 0;  // when the kernel's buffers were emptied; the longest time between
-  Thinning thinning_;                          // of the samples that belong to faults
-  std::uint64_t matched_ = 0, looked_ns_ = 0;  // since its share was set
-  std::uint64_t switched_ns_ = 0;              // between many samples and few
+  Thinning thinning_;                           // of the samples that belong to faults
+  std::uint64_t matched_ = 0, looked_ns_ = 0;   // since its share was set
+  std::uint64_t switched_ns_ = 0;               // between many samples and few
   std::atomic<bool> stop_{false};
   int stop_file_ = -1;  // eventfd: wakes the thread when it shall stop
   std::thread thread_;
