@@ -78,6 +78,9 @@ endif()
 # hl_together(TARGET ...): their sources are compiled eight at a time, in half of the time: the headers are read once. Of
 # eight, no two may have something of the same name in their unnamed namespaces. Not for what is shipped.
 function(hl_together)
+  if(NOT TARGET ${ARGV0})
+    return()  # with one thread, under the thread sanitizer
+  endif()
   set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 # Rooms for which that holds, where they are built for the unit tests alone.
@@ -99,22 +102,29 @@ function(hl_room name)
 endfunction()
 
 # hl_test(NAME SOURCES a_test.cpp ... USES room ... [LIBRARIES lib ...]): a GoogleTest program beside its unit.
-# A test that meets a missing kernel feature skips with the reason.
+# A test that meets a missing kernel feature skips with the reason. ONE_THREAD: the thread sanitizer cannot tell anything
+# about it, and its build leaves it out, with the libraries that only such tests use.
 function(hl_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  if(ARG_ONE_THREAD AND HINTERLAND_SANITIZE STREQUAL "thread")
+    return()
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE hinterland_settings ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${HINTERLAND_TEST_OPTIONS})
   foreach(room ${ARG_USES})
     target_link_libraries(${name} PRIVATE hl_${room})
   endforeach()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 30 PROPERTIES TIMEOUT 300 LABELS unit)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS unit)
 endfunction()
 
 # hl_fuzz(NAME SOURCES a_fuzz.cpp USES room ...): a libFuzzer target beside its unit, with its seeds in
 # test/fuzz/seeds/NAME. `make fuzz` builds it with clang; every other build links a plain driver that replays the
-# seeds, as a test.
+# seeds, as a test. They have one thread.
 function(hl_fuzz name)
+  if(HINTERLAND_SANITIZE STREQUAL "thread")
+    return()
+  endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
   add_executable(${name}_fuzz ${ARG_SOURCES})
   target_link_libraries(${name}_fuzz PRIVATE hinterland_settings ${ARG_LIBRARIES})

@@ -21,7 +21,7 @@ from mutants import FIBER_MUTANTS, MUTANTS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Room: its tests, the seconds that are more than they take together on a busy machine, and its mutants.
 ROOMS = {
-    "paging": (["page_machine_test", "page_machine_schedules_test"], 600, MUTANTS),
+    "paging": (["page_machine_test", "machine_threads_test", "page_machine_schedules_test"], 600, MUTANTS),
     "fiber": (["fiber_sleeping_test", "fiber_test", "fiber_hinting_test"], 120, FIBER_MUTANTS),
 }
 
