@@ -22,7 +22,7 @@ class Program:
         self._errors = tempfile.TemporaryFile()
         test.addCleanup(self._errors.close)
         self.process = subprocess.Popen(
-            [HINTERLAND, "run", "--local", "4M", "--takeover", "start", "--far", url, "--timeout", "1s", *options, "--",
+            [HINTERLAND, "run", "--local", "4M", "--takeover", "start", "--far", url, "--timeout", "5s", *options, "--",
              FAILING, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         test.addCleanup(self._end)
         test.assertEqual(self.process.stdout.readline(), "filled\n", self.errors())
@@ -38,7 +38,7 @@ class Program:
         self.process.stdin.flush()
         test.assertEqual(self.process.stdout.readline(), "parked\n", self.errors())
 
-    def go_on(self, seconds=20):
+    def go_on(self, seconds=60):
         return self.process.communicate("\n", timeout=seconds)[0].splitlines()
 
     def errors(self):
