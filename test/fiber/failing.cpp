@@ -51,22 +51,28 @@ std::vector<std::size_t> far_pages() {
   return pages;
 }
 
+// The device fails between "filled" and "parked". All that the program itself needs then is made and touched before:
+// it would wait for its own lists and stacks, too, where they are far.
 void park(bool cold, bool touch, bool fault) {
   std::atomic<std::size_t> begun{0}, went_on{0};
+  std::atomic<bool> go{false};
   run({.workers = 2}, [&] {
     // On both workers, so that each has its way to the device.
     if (!cold) parallel_for(0, 256, [](std::size_t page) { hint(page * 16 + 1); }, 1);
-    say_and_wait("filled");
     std::vector<std::size_t> pages = far_pages();
     std::vector<fiber> fibers;
+    fibers.reserve(pages.size());
     for (std::size_t page : pages)
       fibers.emplace_back([&, page] {
+        while (!go) this_fiber::yield();
         ++begun;
         faults_may_park declared;
         if (!fault) hint(page);
         if ((touch || fault) && g_memory[page * kPage] != value_of(page)) std::_Exit(9);
         ++went_on;
       });
+    say_and_wait("filled");
+    go = true;
     while (begun < pages.size()) this_fiber::yield();
     say_and_wait("parked");
     for (fiber& each : fibers) each.join();
@@ -92,6 +98,9 @@ void look() {
 int main(int count, char** words) {
   const char* how = count > 1 ? words[1] : "";
   if (&hl_runtime == nullptr) return 2;
+  static char buffers[2][BUFSIZ];  // not on the heap
+  std::setvbuf(stdin, buffers[0], _IOFBF, BUFSIZ);
+  std::setvbuf(stdout, buffers[1], _IOFBF, BUFSIZ);
   g_memory = static_cast<unsigned char*>(std::aligned_alloc(kPage, kPages * kPage));
   fill();
   park(std::strcmp(how, "cold") == 0, std::strcmp(how, "touch") == 0, std::strcmp(how, "fault") == 0);

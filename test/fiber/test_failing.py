@@ -22,7 +22,7 @@ class Program:
         self._errors = tempfile.TemporaryFile()
         test.addCleanup(self._errors.close)
         self.process = subprocess.Popen(
-            [HINTERLAND, "run", "--local", "4M", "--takeover", "start", "--far", url, "--timeout", "5s", *options, "--",
+            [HINTERLAND, "run", "--local", "4M", "--takeover", "start", "--far", url, "--timeout", "1s", *options, "--",
              FAILING, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         test.addCleanup(self._end)
         test.assertEqual(self.process.stdout.readline(), "filled\n", self.errors())
