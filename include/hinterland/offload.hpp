@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -63,8 +64,11 @@ hl_computation computation(operation what, compare how, T with) {
   return {what, far::detail::element_of<T>(), static_cast<std::uint16_t>(how), 0, widened(with)};
 }
 
-// Results that are asked for together: they and their marks take 17 KiB of the stack.
-constexpr std::size_t at_once(std::size_t bytes) { return bytes <= 16 ? HL_COMPUTE_MAX : 16384 / bytes; }
+// Results that are asked for together: as many as may be, since the server is then asked for more ahead. They and
+// their marks take 17 KiB of the stack, or, where results are larger, ordinary memory.
+template <typename Result>
+using results_at_once =
+    std::conditional_t<(sizeof(Result) <= sizeof(partial)), std::array<Result, HL_COMPUTE_MAX>, std::vector<Result>>;
 
 // Has done what it can: done[i] says of each piece whether it was computed.
 inline void compute_far(const hl_computation& what, const void* from, std::size_t count, const std::size_t* indices,
@@ -83,11 +87,13 @@ std::size_t elements_on(const T* from, std::size_t pages) {
 // Calls visit(number of the piece's first element, how many it has, Result) for each piece, in order.
 template <typename Result, typename T, typename Visit>
 void each_piece(const hl_computation& what, std::span<const T> all, Visit&& visit) {
-  constexpr std::size_t most = at_once(sizeof(Result));
-  std::array<Result, most> results;
-  std::array<unsigned char, most> done;
+  results_at_once<Result> results;
+  if constexpr (sizeof(Result) > sizeof(partial))
+    results.resize(std::min<std::size_t>(HL_COMPUTE_MAX, all.size_bytes() / page_bytes + 2));
+  std::array<unsigned char, HL_COMPUTE_MAX> done;
   for (std::size_t first = 0; first < all.size();) {
-    const std::span<const T> part = all.subspan(first, std::min(all.size() - first, elements_on(&all[first], most)));
+    const std::span<const T> part =
+        all.subspan(first, std::min(all.size() - first, elements_on(&all[first], HL_COMPUTE_MAX)));
     done.fill(0);
     compute_far(what, part.data(), part.size(), nullptr, results.data(), done.data());
     std::size_t at = 0;
@@ -222,9 +228,41 @@ std::vector<std::size_t> filter(const Range& range, compare how, element_of<Rang
   using bits = std::array<unsigned char, detail::filter_bytes>;
   detail::each_piece<bits>(detail::computation(detail::filter, how, with), detail::span_of(range),
                            [&found](std::size_t first, std::size_t n, const bits& piece) {
-                             for (std::size_t i = 0; i < n; ++i)
-                               if ((piece[i / 8] >> i % 8 & 1) != 0) found.push_back(first + i);
+                             for (std::size_t i = 0; i < n; i += 8)
+                               for (unsigned left = piece[i / 8]; left != 0; left &= left - 1)
+                                 if (const std::size_t bit = static_cast<std::size_t>(std::countr_zero(left));
+                                     i + bit < n)
+                                   found.push_back(first + i + bit);
                            });
+  return found;
+}
+
+// The distinct elements, ascending; what is not a number once, at the end. Both zeros are one, 0. Pages with more
+// than 63 of them are brought here.
+template <elements Range>
+std::vector<element_of<Range>> unique(const Range& range) {
+  using T = element_of<Range>;
+  const std::span<const T> all = detail::span_of(range);
+  std::vector<std::uint64_t> keys;
+  std::size_t tidy = 0;  // so many are sorted, and distinct
+  auto sort_out = [&keys, &tidy] {
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    tidy = keys.size();
+  };
+  detail::each_piece<detail::few>(detail::computation<T>(detail::distinct), all,
+                                  [&](std::size_t first, std::size_t n, const detail::few& piece) {
+                                    if (piece.count <= detail::few::most)
+                                      keys.insert(keys.end(), piece.keys, piece.keys + piece.count);
+                                    else
+                                      for (const T& value : all.subspan(first, n))
+                                        keys.push_back(detail::key_of(value == T{} ? T{} : value));
+                                    if (keys.size() > 2 * tidy + 65536) sort_out();
+                                  });
+  sort_out();
+  std::vector<T> found(keys.size());
+  using key = decltype(detail::key_of(T{}));
+  for (std::size_t i = 0; i < keys.size(); ++i) found[i] = detail::value_of<T>(static_cast<key>(keys[i]));
   return found;
 }
 

@@ -30,15 +30,16 @@ static_assert(std::endian::native == std::endian::little, "results are what x86-
 inline constexpr std::size_t page_bytes = 4096;
 
 enum operation : std::uint16_t {
-  sum = 1,     // partial: of integers all 128 bits; of others a double in `low`
-  min = 2,     // partial: `low` the element, `high` how many are numbers
-  max = 3,     // the same
-  count = 4,   // partial: `low` how many compare as asked
-  filter = 5,  // a bit for each element that does
-  pick = 6,    // 8 bytes: the piece's one element
-  spread = 7,  // of all pieces together: 256 counts of the next digit of those that have the digits above
+  sum = 1,       // partial: of integers all 128 bits; of others a double in `low`
+  min = 2,       // partial: `low` the element, `high` how many are numbers
+  max = 3,       // the same
+  count = 4,     // partial: `low` how many compare as asked
+  filter = 5,    // a bit for each element that does
+  pick = 6,      // 8 bytes: the piece's one element
+  spread = 7,    // of all pieces together: 256 counts of the next digit of those that have the digits above
+  distinct = 8,  // few: the distinct elements
 };
-inline constexpr std::uint32_t operations_known = (1u << (spread + 1)) - 2;
+inline constexpr std::uint32_t operations_known = (1u << (distinct + 1)) - 2;
 
 enum element : std::uint16_t { i32 = 1, i64, u32, u64, f32, f64 };
 enum relation : std::uint16_t { equal = 1, not_equal, less, less_equal, greater, greater_equal };
@@ -48,6 +49,11 @@ struct partial {
 };
 inline constexpr std::size_t filter_bytes = page_bytes / 4 / 8;  // of a page of the smallest elements
 inline constexpr std::size_t spread_digits = 256;
+struct few {
+  static constexpr std::uint64_t most = 63;
+  std::uint64_t count;       // more than `most`: they are not listed
+  std::uint64_t keys[most];  // key_of(), ascending; 0 behind the last
+};
 
 // Of `pieces` pieces: result after result, but for spread. 0: there is no such operation.
 constexpr std::size_t result_bytes(std::uint32_t operation, std::size_t pieces) {
@@ -61,6 +67,8 @@ constexpr std::size_t result_bytes(std::uint32_t operation, std::size_t pieces) 
       return filter_bytes * pieces;
     case pick:
       return sizeof(std::uint64_t) * pieces;
+    case distinct:
+      return sizeof(few) * pieces;
     case spread:
       return sizeof(std::uint32_t) * spread_digits;
     default:
@@ -187,24 +195,70 @@ partial extreme_of(const T* elements, std::size_t n) {
   return {numbers != 0 ? widened(best) : 0, numbers};
 }
 
+// Calls visit(compares), where compares(element) says whether it is `how` to `with`.
 template <typename T, typename Visit>
-void compare_each(const T* elements, std::size_t n, std::uint16_t how, T with, Visit&& visit) {
-  auto each = [&](auto compares) {
-    for (std::size_t i = 0; i < n; ++i) visit(i, compares(elements[i]));
-  };
+void with_comparison(std::uint16_t how, T with, Visit&& visit) {
   switch (how) {
     case equal:
-      return each([with](T value) { return value == with; });
+      return visit([with](T value) { return value == with; });
     case not_equal:
-      return each([with](T value) { return value != with; });
+      return visit([with](T value) { return value != with; });
     case less:
-      return each([with](T value) { return value < with; });
+      return visit([with](T value) { return value < with; });
     case less_equal:
-      return each([with](T value) { return value <= with; });
+      return visit([with](T value) { return value <= with; });
     case greater:
-      return each([with](T value) { return value > with; });
+      return visit([with](T value) { return value > with; });
     default:
-      return each([with](T value) { return value >= with; });
+      return visit([with](T value) { return value >= with; });
+  }
+}
+
+template <typename T>
+std::uint64_t count_of(const T* elements, std::size_t n, std::uint16_t how, T with) {
+  std::uint64_t found = 0;
+  with_comparison(how, with, [&](auto compares) {
+    for (std::size_t i = 0; i < n; ++i) found += compares(elements[i]) ? 1 : 0;
+  });
+  return found;
+}
+
+template <typename T>
+void filter_of(const T* elements, std::size_t n, std::uint16_t how, T with, unsigned char* bits) {
+  std::memset(bits, 0, filter_bytes);
+  with_comparison(how, with, [&](auto compares) {
+    for (std::size_t first = 0; first < n; first += 8) {
+      const std::size_t end = n - first < 8 ? n - first : 8;
+      unsigned eight = 0;
+      for (std::size_t i = 0; i < end; ++i) eight |= (compares(elements[first + i]) ? 1u : 0u) << i;
+      bits[first / 8] = static_cast<unsigned char>(eight);
+    }
+  });
+}
+
+// Both zeros are one.
+template <typename T>
+void distinct_of(const T* elements, std::size_t n, few* found) {
+  *found = {};
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t key = key_of(elements[i] == T{} ? T{} : elements[i]);
+    std::size_t low = 0;
+    for (std::size_t high = found->count; low < high;) {
+      const std::size_t middle = (low + high) / 2;
+      if (found->keys[middle] < key)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    if (low < found->count && found->keys[low] == key) continue;
+    if (found->count == few::most) {
+      *found = {};
+      found->count = few::most + 1;
+      return;
+    }
+    std::memmove(&found->keys[low + 1], &found->keys[low], (found->count - low) * sizeof key);
+    found->keys[low] = key;
+    ++found->count;
   }
 }
 
@@ -231,19 +285,19 @@ void compute_typed(const hl_computation& what, const T* elements, std::size_t n,
       made = extreme_of<T, false>(elements, n);
       break;
     case count:
-      compare_each(elements, n, what.relation, narrowed<T>(what.operand),
-                   [&made](std::size_t, bool matches) { made.low += matches ? 1 : 0; });
+      made.low = count_of(elements, n, what.relation, narrowed<T>(what.operand));
       break;
-    case filter: {
-      auto* bits = static_cast<unsigned char*>(result);
-      std::memset(bits, 0, filter_bytes);
-      return compare_each(elements, n, what.relation, narrowed<T>(what.operand), [bits](std::size_t i, bool matches) {
-        bits[i / 8] = static_cast<unsigned char>(bits[i / 8] | (matches ? 1u : 0u) << i % 8);
-      });
-    }
+    case filter:
+      return filter_of(elements, n, what.relation, narrowed<T>(what.operand), static_cast<unsigned char*>(result));
     case pick: {
       const std::uint64_t picked = widened(elements[0]);
       std::memcpy(result, &picked, sizeof picked);
+      return;
+    }
+    case distinct: {
+      few found;
+      distinct_of(elements, n, &found);
+      std::memcpy(result, &found, sizeof found);
       return;
     }
     default:

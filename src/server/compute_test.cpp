@@ -54,7 +54,7 @@ std::vector<std::byte> computed_here(const hl_computation& what, const Pages& pa
 
 hl_computation any_computation(std::mt19937_64& random) {
   for (;;) {
-    hl_computation what{static_cast<std::uint16_t>(1 + random() % 7), static_cast<std::uint16_t>(1 + random() % 6),
+    hl_computation what{static_cast<std::uint16_t>(1 + random() % 8), static_cast<std::uint16_t>(1 + random() % 6),
                         static_cast<std::uint16_t>(random() % 7), static_cast<std::uint16_t>(random() % 8 * 8),
                         random() % 3 * 5};
     if (what.operation != elements::count && what.operation != elements::filter) what.relation = 0;
@@ -170,6 +170,10 @@ TEST(ServerComputes, AForkedChildAsksOverAConnectionOfItsOwn) {
 // --- by hand
 // ----------------------------------------------------------------------------------------------------------
 
+void put(std::vector<std::byte>& message, std::span<const std::byte> bytes) {
+  message.insert(message.end(), bytes.begin(), bytes.end());
+}
+
 // A session with one slab, whose page 3 holds ones.
 class ComputeByHand : public ::testing::Test {
  protected:
@@ -254,6 +258,35 @@ TEST_F(ComputeByHand, RefusesPagesOfOthersAndOtherPages) {
   EXPECT_EQ(ask(sum, of(u64), piece()), 0u);
 }
 
+// One client asks for much and reads no answer, on as many connections as there are threads, and more.
+TEST_F(ComputeByHand, OthersAreServedMeanwhile) {
+  auto header = wire::make_compute_request(elements::distinct, wire::kPagesMax, 7);
+  std::vector<std::byte> message;
+  put(message, wire::bytes_of(header));
+  put(message, wire::bytes_of(of(elements::u64)));
+  for (int i = 0; i < wire::kPagesMax; ++i) put(message, wire::bytes_of(piece()));
+  std::vector<std::unique_ptr<RawClient>> greedy;
+  for (std::uint64_t name = 2; name < 8; ++name) {
+    greedy.push_back(std::make_unique<RawClient>(server_->port(), client_.token(), name));
+    for (int i = 0; i < 20; ++i) greedy.back()->send(message);
+  }
+  Client other(server_->port());
+  Pages pages(other, 50, 3);
+  for (int round = 0; round < 10; ++round) {
+    std::vector<PageBuffer> back(pages.numbers.size());
+    std::vector<far::Request> reads;
+    for (std::size_t i = 0; i < back.size(); ++i)
+      reads.push_back({far::Operation::read, pages.numbers[i], back[i].bytes.data(), 0});
+    for (int error : far::testing::run_to_end(*other.channel, reads)) EXPECT_EQ(error, 0);
+    EXPECT_EQ(back, pages.contents);
+  }
+  Piece mine{pages.numbers[0], 0, 4096};
+  elements::partial result{};
+  bool done = false;
+  EXPECT_EQ(other.device->compute(kSumOf64, {&mine, 1}, reinterpret_cast<std::byte*>(&result), &done), 0);
+  EXPECT_TRUE(done) << "its turn comes";
+}
+
 // More than it will ever read answers of; then it goes, in the middle of what was asked.
 TEST_F(ComputeByHand, AClientThatGoesIsForgotten) {
   using namespace elements;
@@ -262,12 +295,9 @@ TEST_F(ComputeByHand, AClientThatGoesIsForgotten) {
   std::vector<std::byte> message;
   auto header = wire::make_compute_request(filter, wire::kPagesMax, 7);
   request.relation = std::uint16_t{less};
-  auto put = [&message](std::span<const std::byte> bytes) {
-    message.insert(message.end(), bytes.begin(), bytes.end());
-  };
-  put(wire::bytes_of(header));
-  put(wire::bytes_of(request));
-  for (int i = 0; i < wire::kPagesMax; ++i) put(wire::bytes_of(mine));
+  put(message, wire::bytes_of(header));
+  put(message, wire::bytes_of(request));
+  for (int i = 0; i < wire::kPagesMax; ++i) put(message, wire::bytes_of(mine));
   for (int client = 0; client < 4; ++client) {
     RawClient going(server_->port(), client_.token(), 2u + static_cast<unsigned>(client));
     for (int i = 0; i < 20; ++i) going.send(message);

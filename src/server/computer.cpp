@@ -12,7 +12,7 @@ namespace elements = hl::far::detail;
 
 void ComputeJob::compute() {
   const std::size_t step = what.operation == elements::spread ? 0 : elements::result_bytes(what.operation, 1);
-  std::byte* result = results.data();
+  std::byte* result = results.get();
   if (step == 0) std::memset(result, 0, result_bytes);
   const std::byte* checked = nullptr;  // the page that was looked at last
   std::uint64_t checksum = 0;

@@ -2,12 +2,11 @@
 // that those that serve pages wait for nothing.
 //
 // A job is one message: at most 64 pieces, 256 KiB that are read once, so that it is done within a millisecond and
-// takes 18 KiB of memory, results included. A connection has one job at a time; further messages stay in its socket.
+// takes 36 KiB of memory, results included. A connection has one job at a time; further messages stay in its socket.
 // Jobs are done in turn, so a client waits for no more than one job of each other connection. That is the limit of
 // time and memory of each; a client that goes is not waited for, and what it asked for last is not begun.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -31,8 +30,8 @@ struct ComputeJob {
   std::vector<Held> pieces;
   far::wire::Code code = far::wire::Code::ok;
   std::uint32_t result_bytes = 0;
-  alignas(8) std::array<std::byte, far::wire::kComputeReplyMax> results;
-  int event = -1;  // eventfd that is written to when the job is done
+  std::unique_ptr<std::byte[]> results;  // so many
+  int event = -1;                        // eventfd that is written to when the job is done
 
   bool done() const { return done_.load(std::memory_order_acquire); }  // pairs with finish()
   // The client went: it need not be begun.

@@ -236,6 +236,7 @@ bool Connection::on_compute(const Header& request, std::span<const std::byte> bo
     return true;
   }
   job->result_bytes = far::wire::compute_reply_bytes(request.slab, request.count);
+  job->results = std::make_unique_for_overwrite<std::byte[]>(job->result_bytes);
   job->event = event_;
   job_ = job;
   add(state_.pages_computed, pieces.size());
@@ -265,7 +266,7 @@ bool Connection::take_results() {
   header.stamp = compute_request_.stamp;
   reply(header);
   results_ = std::move(job_);
-  if (results_->code == Code::ok) parts_.push_back({results_->results.data(), results_->result_bytes});
+  if (results_->code == Code::ok) parts_.push_back({results_->results.get(), results_->result_bytes});
   return true;
 }
 

@@ -34,7 +34,7 @@ bool count_fits(Type type, std::uint16_t count) {
   return shape.valid && count >= shape.count_min && count <= shape.count_max;
 }
 
-static_assert(compute_reply_bytes(hl::far::detail::filter, kPagesMax) <= kComputeReplyMax &&
+static_assert(compute_reply_bytes(hl::far::detail::distinct, kPagesMax) <= kComputeReplyMax &&
               compute_reply_bytes(hl::far::detail::spread, kPagesMax) <= kComputeReplyMax);
 
 // Whose field `slab` says something.

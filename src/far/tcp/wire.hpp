@@ -167,7 +167,7 @@ static_assert(sizeof(Header) + sizeof(ComputeRequest) + sizeof(Piece) * kPagesMa
 constexpr std::uint32_t compute_reply_bytes(std::uint32_t operation, std::uint16_t count) {
   return static_cast<std::uint32_t>(hl::far::detail::result_bytes(operation, count));
 }
-inline constexpr std::uint32_t kComputeReplyMax = 128 * kPagesMax;  // checked in wire.cpp
+inline constexpr std::uint32_t kComputeReplyMax = 512 * kPagesMax;  // checked in wire.cpp
 
 enum class Fault : std::uint8_t { none, type, count, length, status, reserved, page_number, operation };
 const char* describe(Fault fault);
