@@ -140,6 +140,25 @@ TEST(ServerComputes, AClientWhoseServerDiedIsTold) {
   EXPECT_FALSE(done);
 }
 
+TEST(ServerComputes, AServerThatStoodStillIsAskedAgainLater) {
+  ServerProcess server(small_server());
+  Client client(server.port(), settings_with("", 500'000'000));
+  Pages pages(client, 1, 1);
+  auto ask = [&] {
+    Piece piece{pages.numbers[0], 0, 4096};
+    elements::partial result{};
+    bool done = false;
+    client.device->compute(kSumOf64, {&piece, 1}, reinterpret_cast<std::byte*>(&result), &done);
+    return done;
+  };
+  ASSERT_TRUE(within(kSurelyNs, ask));
+  server.freeze();
+  EXPECT_FALSE(ask());
+  server.thaw();
+  EXPECT_TRUE(within(kSurelyNs, ask));
+  EXPECT_EQ(client.device->lost(), 0);
+}
+
 TEST(ServerComputes, AForkedChildAsksOverAConnectionOfItsOwn) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer cannot start threads in the child of a process with several threads";

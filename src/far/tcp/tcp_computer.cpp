@@ -16,19 +16,23 @@ namespace elements = hl::far::detail;
 int TcpComputer::compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done) {
   LockGuard lock(mutex_);
   Asked asked{what, pieces, results, done};
-  int result = 0;
-  for (int tries = 0; tries < 2 && device_.lost() == 0; ++tries) {
-    result = link_.ready() ? 0 : connect_locked();
+  int result = -EAGAIN;
+  if (failed_ns_ != 0 && now_ns() < failed_ns_ + device_.timeout_ns()) return EAGAIN;
+  // The retry has its own time, so that a server that stands still costs one time limit and a little more.
+  for (std::uint64_t limit_ns : {device_.timeout_ns(), kRetryNs}) {
+    if (device_.lost() != 0) return device_.lost();
+    result = link_.ready() ? 0 : connect_locked(limit_ns);
     if (result == 0) result = ask_locked(asked);
+    failed_ns_ = result != 0 ? now_ns() : 0;
     if (result == 0) return 0;
     device_.drop(link_);
   }
-  return result != 0 ? -result : device_.lost();
+  return -result;
 }
 
-int TcpComputer::connect_locked() {
+int TcpComputer::connect_locked(std::uint64_t limit_ns) {
   if (channel_ == 0) channel_ = device_.next_channel_name();
-  int result = device_.connect(link_, wire::Type::session_join, channel_, now_ns() + device_.timeout_ns());
+  int result = device_.connect(link_, wire::Type::session_join, channel_, now_ns() + limit_ns);
   return result != 0 ? result : device_.drive_to_end(link_);
 }
 

@@ -2,7 +2,8 @@
 // nothing. One thread at a time; others wait for it, page faults never do.
 //
 // A connection that fails is made anew once, and what has no answer is asked again: nothing is changed by it. If that
-// fails too, the pieces are left to the caller, who reads the pages; whether the device is lost is found out there.
+// fails too, the pieces are left to the caller, who reads the pages; whether the device is lost is found out there. A
+// server that did not answer is not asked again for as long as it is waited for.
 #pragma once
 
 #include <array>
@@ -44,7 +45,7 @@ class TcpComputer {
     bool* done;
     std::size_t next = 0;  // piece that is looked at next
   };
-  int connect_locked();
+  int connect_locked(std::uint64_t limit_ns);
   int ask_locked(Asked& asked);
   int send_locked(Asked& asked, Message* message);
   int receive_locked(Asked& asked, const Message& message);
@@ -57,6 +58,7 @@ class TcpComputer {
   int inherited_ = -1;
   std::uint64_t channel_ = 0;  // our name in the session; 0: none yet
   std::uint64_t next_id_ = 1;
+  std::uint64_t failed_ns_ = 0;  // when it failed last; 0: never, or it has worked since
   alignas(8) std::array<std::byte, wire::kComputeReplyMax> reply_;
 };
 
