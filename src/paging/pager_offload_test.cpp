@@ -41,6 +41,12 @@ using hl::far::compare;
 
 constexpr std::size_t kBytes = 10 * kMiB;  // more than twice the budget
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kRounds = 6;  // ten times as slow
+#else
+constexpr int kRounds = 40;
+#endif
+
 ServerOptions server_options() {
   ServerOptions options = small_server(16);
 #ifdef __SANITIZE_THREAD__
@@ -150,7 +156,7 @@ std::string goes_on_as_here(Pager& pager, std::uint64_t seed, bool expect_far) {
   Twins<T> twins(pager);
   for (std::size_t i = 0; i < twins.here.size(); ++i)  // every third page with few values
     twins.set(i, i * sizeof(T) / kPageSize % 3 == 0 ? static_cast<T>(i % 63) : any_value<T>(random));
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     if (std::string wrong = differs(twins, random); !wrong.empty()) return wrong;
     disturb(pager, twins, random);
   }
@@ -210,7 +216,7 @@ TEST_P(PagerOffload, NeighboursMayBeWritten) {
       while (!stop.load()) twins.far[random() % (kBytes / kPageSize) * kOnPage + random() % 100] = random();
     });
     std::string wrong;
-    for (int round = 0; round < 40 && wrong.empty(); ++round)
+    for (int round = 0; round < kRounds && wrong.empty(); ++round)
       for (std::size_t page = 0; page < kBytes / kPageSize; page += 7)
         if (hl::far::sum(twins.part(page * kOnPage + 100, 400)) != page) wrong = "page " + std::to_string(page);
     stop.store(true);
