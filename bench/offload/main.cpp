@@ -100,6 +100,18 @@ void time_reads(const Array& pages, std::size_t reads, const char* name) {
   std::printf("%s_p99_us %.1f\n", name, part(took, 0.99));
 }
 
+// Single reads while another thread does the same work again and again.
+template <typename Work>
+void beside(const char* name, const Array& pages, std::size_t reads, Work work) {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop.load()) work();
+  });
+  time_reads(pages, reads, name);
+  stop.store(true);
+  other.join();
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -108,12 +120,8 @@ int main(int count, char** words) {
   const Array all = numbers(mib), others = numbers(mib / 2);
   time_operations(all, rounds);
   time_reads(others, reads, "read_alone");
-  std::atomic<bool> stop{false};
-  std::thread beside([&] {
-    while (!stop.load()) g_result = hl::far::sum(all);
-  });
-  time_reads(others, reads, "read_beside_sums");
-  stop.store(true);
-  beside.join();
+  // What a busy thread costs by itself.
+  beside("read_beside_a_loop", others, reads, [] { g_result = g_result + 1; });
+  beside("read_beside_sums", others, reads, [&all] { g_result = hl::far::sum(all); });
   return 0;
 }
