@@ -31,12 +31,13 @@ extern "C" {
 
 struct hl_region;
 struct hl_region_options;
+struct hl_computation;
 
 /* What the runtime shows to hinted programs: the whole interface between them, for other languages as well (examples/
  * python, examples/rust). The addresses are filled in when paging begins, `size` last; they never change again.
  * Fields are only ever added, at the end, and abi_version says which are there. */
 struct hl_runtime {
-  uint32_t abi_version; /* 3 */
+  uint32_t abi_version; /* 4 */
   uint32_t reserved;
   uintptr_t base;           /* of the addresses that may be far */
   uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
@@ -54,7 +55,12 @@ struct hl_runtime {
    * size of the caller's struct hl_region_options. Fields that the library does not know must be zero. */
   int (*region_create_sized)(struct hl_region* region, size_t size, const struct hl_region_options* options,
                              size_t options_size);
+  /* From version 4 on; hinterland/offload_pages.hpp: what devices compute on far pages. At most HL_COMPUTE_MAX
+   * results. */
+  int (*compute)(const struct hl_computation* what, const void* address, size_t count, const size_t* indices,
+                 void* results, unsigned char* done);
 };
+#define HL_COMPUTE_MAX 1024u
 
 #define HL_THERE 1u    /* the page is there */
 #define HL_WRITABLE 2u /* and can be written without a fault */
@@ -79,7 +85,8 @@ extern struct hl_runtime hl_runtime __attribute__((weak));
  * a weak symbol to 0 for good, where the table of addresses that is filled when the program starts finds the
  * preloaded one. */
 HL__INLINE const struct hl_runtime* hl__runtime(void) {
-  static const struct hl_runtime none = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+  static const struct hl_runtime none = {0,    0,    0,    0,    NULL, NULL, NULL, NULL,
+                                         NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   const struct hl_runtime* runtime;
   __asm__(
       ".weak hl_runtime\n\t"

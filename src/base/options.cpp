@@ -134,6 +134,8 @@ constexpr Option kTable[] = {
      "--insecure"},
     {"threads", 0, integer, "COUNT", "0", "one a processor, at most 4", 0, 256, "", kForServe, variable_and_file,
      false, "Threads that serve clients.", "--threads 4"},
+    {"no-offload", 0, flag, "", "", "", 0, 1, "", kForServe, variable_and_file, false,
+     "Compute nothing for clients: their programs fetch the pages and compute themselves.", "--no-offload"},
     {"json", 0, flag, "", "", "", 0, 1, "",
      kForDoctor | kForStat | kForReport | kForReplay | kForAdvise | kForCompare | kForTop, nowhere, false,
      "Print JSON, with units in the names and a schema_version.", "--json"},

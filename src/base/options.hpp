@@ -103,6 +103,7 @@ enum class OptionId : std::uint8_t {
   make_key,
   insecure,
   threads,
+  no_offload,
   json,
   watch,
   rate,

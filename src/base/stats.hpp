@@ -35,6 +35,7 @@ namespace hinterland {
   X(pages_in, "pages fetched from far memory, read-ahead included")                           \
   X(pages_read_ahead, "pages fetched before they were asked for")                             \
   X(pages_read_ahead_unused, "at most so many of those that faults brought were in vain")     \
+  X(pages_offloaded, "pages that the server computed on, in the place of fetching them")      \
   X(pages_out, "pages written to far memory")                                                 \
   X(pages_evicted, "pages taken out of local memory")                                         \
   X(pages_evicted_clean, "of these, pages whose far copy was still good")                     \

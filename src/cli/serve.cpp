@@ -96,6 +96,7 @@ Result<ServerOptions> options_of(const CommandLine& line) {
   options.handshakes_a_second_max = count(OptionId::handshake_rate);
   options.key_file = line.text(OptionId::key_file);
   options.insecure = line.number(OptionId::insecure) != 0;
+  options.compute = line.number(OptionId::no_offload) == 0;
   options.threads = static_cast<std::uint32_t>(line.number(OptionId::threads));
   return options;
 }

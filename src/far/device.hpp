@@ -9,6 +9,7 @@
 // Failure is a value: an errno in the completion, or from the call. Nothing here throws.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "hinterland/offload_pages.hpp"
 
 namespace hinterland::far {
 
@@ -74,6 +76,12 @@ struct Completion {
   int error;  // 0, or errno: EIO, EBADMSG (checksum), ENOSPC, ETIMEDOUT, ECONNRESET, ...
 };
 
+// Elements on a page, for Device::compute(). Within the page, and a whole number of them.
+struct Piece {
+  FarPage page;
+  std::uint16_t offset, bytes;
+};
+
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -112,6 +120,18 @@ class Device {
 
   // Memory of a written page, readable until it is discarded; nullptr unless info().direct.
   virtual const void* direct_page(FarPage) const { return nullptr; }
+
+  // Bit n: compute() does hl_computation's operation n (hinterland/offload_pages.hpp). Never changes.
+  virtual std::uint32_t operations() const { return 0; }
+  // Computes on pages where they are; nothing is changed. The result of piece i goes to the i-th place of `results`,
+  // or, of hl::far::detail::spread, is added to the 256 counts there, and done[i] is set. Pieces that are not done
+  // are the caller's to read and compute: a page was never written, or differs from what was written. 0, or the
+  // errno that ended it, with some pieces done. Of operations() only, with a valid `what`; the pages must stay
+  // written meanwhile. Thread-safe. Blocks for as long as the device takes, within its time limit for each answer.
+  virtual int compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done) {
+    static_cast<void>(what), static_cast<void>(pieces), static_cast<void>(results), static_cast<void>(done);
+    return ENOTSUP;
+  }
 
   // In a forked child, before anything else: parent and child share the slabs (slots are counted by Space); the
   // device makes its connections and locks its own. Channels of the parent are dropped without being used.

@@ -116,6 +116,16 @@ void Devices::release(std::span<const FarPage> pages) {
       pages, [this](std::uint32_t device, std::span<const FarPage> own) { entries_[device].space->release(own); });
 }
 
+void Devices::borrow(std::span<const FarPage> pages) {
+  for_each_stretch(
+      pages, [this](std::uint32_t device, std::span<const FarPage> own) { entries_[device].space->borrow(own); });
+}
+
+void Devices::give_back(std::span<const FarPage> pages) {
+  for_each_stretch(
+      pages, [this](std::uint32_t device, std::span<const FarPage> own) { entries_[device].space->give_back(own); });
+}
+
 std::uint64_t Devices::pages_in_use() const {
   std::uint64_t sum = 0;
   for (const Entry& each : entries()) sum += each.space->pages_in_use();

@@ -54,11 +54,19 @@ class Devices {
   void leave();
   void stay();
   bool settle();  // as Device::settle()
+  // As Device::operations() and compute(); the pages are all of this device.
+  std::uint32_t operations(std::uint32_t device) const { return entries_[device].device->operations(); }
+  int compute(std::uint32_t device, const hl_computation& what, std::span<const Piece> pieces, std::byte* results,
+              bool* done) {
+    return entries_[device].device->compute(what, pieces, results, done);
+  }
 
   // Pages, whichever devices they lie on. As Space's calls of the same names.
   std::size_t allocate(std::uint32_t device, std::span<FarPage> out, int* error);
   void retain(std::span<const FarPage> pages);
   void release(std::span<const FarPage> pages);
+  void borrow(std::span<const FarPage> pages);
+  void give_back(std::span<const FarPage> pages);
   const void* direct_page(FarPage page) const {
     return entries_[page.device()].device->direct_page(page.on_device());
   }

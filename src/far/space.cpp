@@ -276,6 +276,14 @@ void Space::retain(std::span<const FarPage> pages) {
   }
 }
 
+void Space::borrow(std::span<const FarPage> pages) {
+  for (FarPage page : pages) {
+    // relaxed: as in retain()
+    std::uint32_t before = shared_->count(page).fetch_add(1, std::memory_order_relaxed);
+    HL_CHECK(before != 0 && before < kCountMax);
+  }
+}
+
 void Space::release(std::span<const FarPage> pages) {
   // First: a process that dies in between keeps a page for good; the other way round it would be let go twice.
   for (FarPage page : pages) holders_.forget(place_, page);

@@ -32,6 +32,10 @@ class Space {
   void cancel_child();
   // One more holder for each page (before a fork, for the child).
   void retain(std::span<const FarPage> pages);
+  // One more holder for each page that this process holds, until give_back(): for as long as somebody reads it there.
+  // Not noted: a process that dies meanwhile keeps the page for as long as others share the space.
+  void borrow(std::span<const FarPage> pages);
+  void give_back(std::span<const FarPage> pages) { let_go(pages); }
   // One holder less; at zero the page is discarded on the device and free, and an empty slab goes back.
   void release(std::span<const FarPage> pages);
 

@@ -150,6 +150,11 @@ class Pager {
   int discard(std::uintptr_t address, std::size_t length);
   // The resident pages of the range are among the next to leave; a thousand of them are remembered.
   void cold(std::uintptr_t address, std::size_t length);
+  // hl_runtime.compute: has devices compute on those of the elements from `address` on that are far, and sets
+  // done[i] for each piece that they did (one a page; with `indices` one an index). The others are the caller's to
+  // compute. 0 or EINVAL. Blocks as Device::compute().
+  int compute(const hl_computation& what, std::uintptr_t address, std::size_t count, const std::size_t* indices,
+              void* results, unsigned char* done);
   // A byte a page of the window: bit 0 there, bit 1 writable without a fault (hint_map.hpp). Never moves.
   const std::atomic<std::uint8_t>* hint_map() const;
 

@@ -79,13 +79,21 @@ void cold(const void* address, std::size_t size) {
   });
 }
 
+int compute(const hl_computation* what, const void* address, std::size_t count, const std::size_t* indices,
+            void* results, unsigned char* done) {
+  // Where there is no pager, or it cannot be called from here, nothing is done.
+  return with_pager(0, [=, wanted = *what](Pager& pager) {
+    return pager.compute(wanted, reinterpret_cast<std::uintptr_t>(address), count, indices, results, done);
+  });
+}
+
 }  // namespace
 
 }  // namespace hinterland::hint
 
 // C linkage: hint.h declares it.
 __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
-    .abi_version = 3,
+    .abi_version = 4,
     .reserved = 0,
     .base = 0,
     .size = 0,
@@ -99,6 +107,7 @@ __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = 
     .region_destroy = hinterland::hint::destroy_region,
     .region_error = hinterland::hint::region_error,
     .region_create_sized = hinterland::hint::create_region,
+    .compute = hinterland::hint::compute,
 };
 
 // For the checks of sites (site_checks.cpp), which find it without a register to spare. Hidden, so that it is this

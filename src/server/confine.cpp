@@ -101,6 +101,15 @@ Program filter() {
     program.answer(SECCOMP_RET_ALLOW);
   }
   for (unsigned call : {SYS_mmap, SYS_mprotect}) program.by_bits(call, 2, PROT_EXEC, kRefuse, SECCOMP_RET_ALLOW);
+  // Of the calling thread alone: the one that computes makes way for the others.
+  program.unless_equal_skip(SYS_setpriority, 7);
+  program.load(offsetof(seccomp_data, args));
+  program.unless_any_skip(~0u, 1);
+  program.answer(kRefuse);
+  program.load(offsetof(seccomp_data, args) + sizeof(__u64));
+  program.unless_any_skip(~0u, 1);
+  program.answer(kRefuse);
+  program.answer(SECCOMP_RET_ALLOW);
   program.by_bits(SYS_clone, 0, CLONE_THREAD, SECCOMP_RET_ALLOW, kRefuse);
   // Its flags cannot be looked at from here; the C library falls back to clone.
   program.unless_equal_skip(SYS_clone3, 1);

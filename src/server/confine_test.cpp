@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -61,6 +62,14 @@ TEST_F(Confine, RefusesWhatServingDoesNotTake) {
             EPERM);
   EXPECT_EQ(confined([] { return error_of(::syscall(SYS_ptrace, 0, 0, 0, 0)); }), EPERM);
   EXPECT_EQ(confined([] { return error_of(::kill(1, 0)); }), EPERM);
+}
+
+TEST_F(Confine, AThreadMakesWayForOthersAndNobodyElse) {
+  EXPECT_EQ(confined([] { return error_of(::setpriority(PRIO_PROCESS, 0, 19)); }), 0);
+  EXPECT_EQ(confined([] { return error_of(::setpriority(PRIO_PROCESS, static_cast<id_t>(::getppid()), 19)); }),
+            EPERM);
+  EXPECT_EQ(confined([] { return error_of(::setpriority(PRIO_PGRP, 0, 19)); }), EPERM);
+  EXPECT_EQ(confined([] { return error_of(::setpriority(PRIO_USER, 0, 19)); }), EPERM);
 }
 
 TEST_F(Confine, MemoryIsNeverExecutable) {

@@ -25,6 +25,7 @@ Connection::Connection(ServerState& state, int fd, const far::Endpoint& peer)
 Connection::~Connection() {
   write_pages_.clear();
   held_.clear();
+  if (job_ != nullptr) job_->cancel();
   if (attached_) {
     session_->detach(channel_);
     address_->connections.give_back();
@@ -42,10 +43,11 @@ bool Connection::drive() {
   if (waiting_ && !try_attach()) return false;
   if (waiting_) return true;
   if (discarding() && !discard_some()) return true;
+  if (computes() && !take_results()) return flush();
   // Bounded, so that one busy client does not hold up the others of this thread; epoll reports what is left.
   for (int round = 0; round < 32; ++round) {
     if (!serve()) return false;
-    if (!parts_.empty() || waiting_ || discarding()) return true;
+    if (!parts_.empty() || waiting_ || discarding() || computes()) return true;
     Received received = receive();
     if (received == Received::end) return false;
     if (received == Received::nothing) return true;
@@ -125,6 +127,7 @@ bool Connection::flush() {
   parts_.clear();
   parts_sent_ = replies_used_ = 0;
   held_.clear();
+  results_.reset();
   return true;
 }
 
@@ -157,7 +160,7 @@ Connection::Received Connection::receive() {
 
 // Takes complete messages off the buffer until more bytes, or room for replies, are needed.
 bool Connection::parse() {
-  while (first_ < end_ && !waiting_ && !discarding()) {
+  while (first_ < end_ && !waiting_ && !discarding() && !computes()) {
     if (!write_targets_.empty()) {
       first_ += take_from_buffer();
       continue;

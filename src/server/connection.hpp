@@ -16,6 +16,7 @@
 
 #include "far/tcp/handshake.hpp"
 #include "far/tcp/socket.hpp"
+#include "server/computer.hpp"
 #include "server/server.hpp"
 #include "server/session.hpp"
 
@@ -28,13 +29,14 @@ struct ServerState {
   std::unique_ptr<Arena> arena;
   std::unique_ptr<AddressBook> addresses;
   std::unique_ptr<SessionTable> sessions;
+  Computer computer;      // after the arena, whose pages its jobs hold
   int keeper_event = -1;  // eventfd: a session may have become deserted
 
   // Figures; relaxed.
   std::atomic<std::uint64_t> joined{0};     // connections that have joined a session; guards a limit
   std::atomic<std::uint64_t> strangers{0};  // see Strangers
   std::atomic<std::uint64_t> connections{0}, requests{0}, pages_read{0}, pages_written{0}, pages_discarded{0},
-      handshakes_refused{0}, connections_cut{0};
+      pages_computed{0}, handshakes_refused{0}, connections_cut{0};
 };
 
 inline void add(std::atomic<std::uint64_t>& figure, std::uint64_t amount) {
@@ -52,12 +54,16 @@ class Connection {
   bool drive();
 
   int descriptor() const { return fd_; }
+  // What is computed for this connection is told there: the thread that drives it. Not while it computes().
+  void tell_at(int event) { event_ = event; }
   // Or has something to go on with, which a socket that can be written to is a reminder of.
   bool wants_to_write() const { return !parts_.empty() || discarding() || handshake_output(); }
   bool joined() const { return session_ != nullptr && !waiting_; }
   bool introduced() const { return proved_ || handshake_.introduced(); }
   // Where there is no key, whoever joins has shown as much as anybody can.
   bool proved() const { return proved_ && (joined() || !state_.key.empty()); }
+  // A job of it is under way, and nothing else is done meanwhile: to be driven when its event was told.
+  bool computes() const { return job_ != nullptr; }
   // To be driven again in a millisecond: the connection that it replaces is not gone yet.
   bool waiting() const { return waiting_; }
   std::uint64_t opened_ns() const { return opened_ns_; }
@@ -89,6 +95,9 @@ class Connection {
   bool on_read(const far::wire::Header& request, std::span<const far::wire::PageNumber> pages);
   bool on_write(const far::wire::Header& request, std::span<const far::wire::PageNumber> pages);
   bool on_discard(const far::wire::Header& request, std::span<const far::wire::Run> runs);
+  bool on_compute(const far::wire::Header& request, std::span<const std::byte> body);
+  far::wire::Code hold_pieces(ComputeJob& job, std::span<const far::wire::Piece> pieces);
+  bool take_results();
   bool discarding() const { return discards_next_ < discards_.size(); }
   bool discard_some();
   void reply(const far::wire::Header& header);
@@ -123,6 +132,11 @@ class Connection {
   std::uint64_t discard_stamp_ = 0;
   std::vector<far::wire::Run> discards_;
   std::size_t discards_next_ = 0;
+
+  // What is computed now, and then what was, until its results are sent.
+  int event_ = -1;
+  far::wire::Header compute_request_{};
+  std::shared_ptr<ComputeJob> job_, results_;
 
   // Replies that are not yet sent; all are dropped together when the last byte is out.
   std::array<far::wire::Header, kRepliesMax> replies_;

@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/testing/fuzz_input.hpp"
 #include "far/tcp/fuzz_random.hpp"
+#include "far/tcp/shared_pages.hpp"
 #include "server/connection.hpp"
 
 namespace hinterland {
@@ -58,7 +59,7 @@ struct Harness {
 // One end of a connection, driven by hand.
 class Attacker {
  public:
-  explicit Attacker(ServerState& state) {
+  explicit Attacker(ServerState& state) : computer_(state.computer) {
     int ends[2];
     HL_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     mine_ = ends[0];
@@ -80,6 +81,8 @@ class Attacker {
     }
   }
   void drive() {
+    while (computer_.run_one()) {
+    }
     if (open() && !connection_->drive()) connection_.reset();
   }
   // Nothing of the victim may be in what comes: not four bytes of it in a row (a number may hold one or two).
@@ -95,6 +98,7 @@ class Attacker {
   void hang_up() { connection_.reset(); }
 
  private:
+  Computer& computer_;
   int mine_;
   std::unique_ptr<Connection> connection_;
   int secret_run_ = 0, stuck_ = 0;
@@ -127,6 +131,33 @@ std::uint64_t take_page(testing::FuzzInput& input) {
   return std::uint64_t{choice / 8u % (kSlabs + 1)} * far::kSlabPages + kPages[choice % 8];
 }
 
+// Mostly one that makes sense.
+ComputeRequest computation(testing::FuzzInput& input) {
+  auto how = input.take<std::uint8_t>();
+  ComputeRequest request{};
+  request.element = static_cast<std::uint16_t>(how % 8);
+  request.relation = static_cast<std::uint16_t>(how / 8 % 8);
+  if (how >= 192) request.shift = input.take<std::uint8_t>();
+  if (how >= 64) request.operand = input.take<std::uint64_t>();
+  return request;
+}
+
+std::uint64_t checksum_of_pages_of(std::byte fill) {
+  std::vector<std::byte> page(kPageSize, fill);
+  return far::SharedPages::checksum_of(page.data());
+}
+
+// With the checksum of a page of zeros, of the attacker's, of the victim's, or any.
+Piece piece(testing::FuzzInput& input, std::uint64_t page) {
+  static const std::uint64_t checksums[] = {checksum_of_pages_of(std::byte{0}), checksum_of_pages_of(kOwn),
+                                            checksum_of_pages_of(kSecret), 1};
+  auto how = input.take<std::uint8_t>();
+  Piece made{page, checksums[how % 4], std::uint16_t{0}, std::uint16_t{kPageSize}, 0u};
+  if (how >= 64) made.offset = static_cast<std::uint16_t>(how / 64 * 8), made.bytes = std::uint16_t{8};
+  if (how >= 240) made.offset = input.take<std::uint16_t>(), made.bytes = input.take<std::uint16_t>();
+  return made;
+}
+
 Bytes request(testing::FuzzInput& input) {
   auto kind = input.take<std::uint8_t>();
   Bytes out;
@@ -134,18 +165,25 @@ Bytes request(testing::FuzzInput& input) {
     put(out, std::as_bytes(input.take_bytes(input.take<std::uint8_t>())));
     return out;
   }
-  Type type{static_cast<std::uint16_t>(kind % 16 % 9 + 1)};
+  Type type{static_cast<std::uint16_t>(kind % 16 == 9 ? 10 : kind % 16 % 9 + 1)};
   auto count =
       static_cast<std::uint16_t>(kind % 16 < 12 ? input.take<std::uint8_t>() % 8 + 1 : input.take<std::uint8_t>());
   bool counted = type >= Type::discard;
   Header header = make_request(type, counted ? count : std::uint16_t{0}, input.take<std::uint8_t>());
   if (type >= Type::discard && type != Type::read) header.stamp = input.take<std::uint8_t>();
   if (type == Type::slab_release) header.slab = input.take<std::uint8_t>() % 8u;
+  if (type == Type::compute) {
+    header.stamp = 0u;
+    header.slab = input.take<std::uint8_t>() % 10u;
+  }
   if (kind / 16 == 15) header = input.take<Header>();  // any header, with the body that its type would have
   put(out, bytes_of(header));
+  if (type == Type::compute) put(out, bytes_of(computation(input)));
   for (std::uint16_t i = 0; counted && i < count; ++i) {
     std::uint64_t page = take_page(input);
-    if (type == Type::discard) {
+    if (type == Type::compute) {
+      put(out, bytes_of(piece(input, page)));
+    } else if (type == Type::discard) {
       put(out, bytes_of(Run{page, input.take<std::uint8_t>(), 0u}));
     } else {
       put(out, bytes_of(PageNumber{page}));

@@ -12,6 +12,7 @@ using far::wire::Code;
 using far::wire::Fault;
 using far::wire::Header;
 using far::wire::PageNumber;
+using far::wire::Piece;
 using far::wire::Run;
 using far::wire::Type;
 
@@ -53,6 +54,8 @@ bool Connection::on_request(const Header& request, std::span<const std::byte> li
       return on_read(request, list_of<PageNumber>(list));
     case Type::write:
       return on_write(request, list_of<PageNumber>(list));
+    case Type::compute:
+      return on_compute(request, list);
   }
   return false;
 }
@@ -105,6 +108,7 @@ bool Connection::try_attach() {
   body.slabs_max = session_->slabs_max();
   body.slab_pages = far::kSlabPages;
   body.page_bytes = static_cast<std::uint32_t>(kPageSize);
+  body.operations = state_.options.compute ? hl::far::detail::operations_known : 0;
   body.grace_ms =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(state_.options.resume_grace_ns / 1'000'000, UINT32_MAX));
   reply(std::bit_cast<Header>(body));
@@ -211,6 +215,58 @@ bool Connection::discard_some() {
   add(state_.pages_discarded, given_back);
   if (discarding()) return false;
   reply(discard_reply_);
+  return true;
+}
+
+// A message that has no place in the protocol ends the connection; one that makes no sense is only refused.
+bool Connection::on_compute(const Header& request, std::span<const std::byte> body) {
+  far::wire::ComputeRequest wanted;
+  std::memcpy(&wanted, body.data(), sizeof wanted);
+  auto pieces = list_of<Piece>(body.subspan(sizeof wanted));
+  if (!state_.options.compute || wanted.reserved != 0 || check_pieces(pieces) != Fault::none) return false;
+  auto job = std::make_shared<ComputeJob>();
+  job->what = {static_cast<std::uint16_t>(request.slab), wanted.element, wanted.relation, wanted.shift,
+               wanted.operand};
+  compute_request_ = request;
+  compute_request_.stamp = echo_of(pieces);
+  if (job->code = hold_pieces(*job, pieces); job->code != Code::ok) {
+    Header refusal = make_reply(request, job->code);
+    refusal.stamp = compute_request_.stamp;
+    reply(refusal);
+    return true;
+  }
+  job->result_bytes = far::wire::compute_reply_bytes(request.slab, request.count);
+  job->results = std::make_unique_for_overwrite<std::byte[]>(job->result_bytes);
+  job->event = event_;
+  job_ = job;
+  add(state_.pages_computed, pieces.size());
+  state_.computer.take(std::move(job));
+  return true;
+}
+
+Code Connection::hold_pieces(ComputeJob& job, std::span<const Piece> pieces) {
+  if (!hl::far::detail::is_valid(job.what)) return Code::bad_request;
+  const std::size_t element = hl::far::detail::element_bytes(job.what.element);
+  job.pieces.reserve(pieces.size());
+  for (const Piece& piece : pieces) {
+    bool one = job.what.operation == hl::far::detail::pick;
+    if (piece.offset % element != 0 || piece.bytes % element != 0 || (one && piece.bytes != element))
+      return Code::bad_request;
+    HeldPage page = session_->hold(FarPage{piece.page});
+    if (!page) return Code::not_yours;
+    job.pieces.push_back({std::move(page), piece.checksum, piece.offset, piece.bytes});
+  }
+  return Code::ok;
+}
+
+// False while the job is not done. Then its reply is queued.
+bool Connection::take_results() {
+  if (!job_->done()) return false;
+  Header header = make_reply(compute_request_, job_->code);
+  header.stamp = compute_request_.stamp;
+  reply(header);
+  results_ = std::move(job_);
+  if (results_->code == Code::ok) parts_.push_back({results_->results.get(), results_->result_bytes});
   return true;
 }
 

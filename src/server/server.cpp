@@ -136,9 +136,13 @@ Status Server::run() {
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < impl_->workers.size(); ++i)
     threads.emplace_back([worker = impl_->workers[i].get()] { worker->run(); });
+  std::thread computer;
+  if (impl_->state.options.compute) computer = std::thread([all = &impl_->state.computer] { all->run(); });
   std::thread wiper([arena = impl_->state.arena.get()] { arena->wipe_until_stopped(); });
   impl_->workers[0]->run();
   for (std::thread& thread : threads) thread.join();
+  impl_->state.computer.stop();
+  if (computer.joinable()) computer.join();
   impl_->state.arena->stop_wiping();
   wiper.join();
   return {};
@@ -167,6 +171,7 @@ ServerStats Server::stats() const {
       .pages_read = value(state.pages_read),
       .pages_written = value(state.pages_written),
       .pages_discarded = value(state.pages_discarded),
+      .pages_computed = value(state.pages_computed),
       .handshakes_refused = value(state.handshakes_refused),
       .connections_cut = value(state.connections_cut),
   };

@@ -19,6 +19,7 @@ struct ServerOptions {
   std::string key_file;            // pre-shared key (far/tcp/key_file.hpp); "": clients are not authenticated
   bool insecure = false;           // listen beyond loopback without a key all the same
   std::uint32_t threads = 0;       // 0: one a core, at most 4
+  bool compute = true;             // computes on clients' pages for them (computer.hpp)
 
   // Limits, so that no client harms the others.
   std::uint64_t client_memory_bytes = 0;          // share of one client; 0: all
@@ -44,6 +45,7 @@ struct ServerStats {
   std::uint64_t slabs_to_wipe;                               // now; of nobody, and their memory not yet given back
   std::uint64_t requests;                                    // messages served
   std::uint64_t pages_read, pages_written, pages_discarded;  // of 4 KiB
+  std::uint64_t pages_computed;                              // pieces of pages that something was computed on
   std::uint64_t handshakes_refused;  // wrong or missing key, wrong version, not ours, too slow, too many
   std::uint64_t connections_cut;     // for breaking the protocol
 };

@@ -66,11 +66,16 @@ void Worker::run() {
       void* what = events[static_cast<std::size_t>(i)].data.ptr;
       if (what == &event_) {
         take_handed_over();
+        drive_computed();
       } else if (what == &listener_) {
         accept_all(now);
       } else {
         auto* member = static_cast<Member*>(what);
-        drive(member);
+        constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR | EPOLLRDHUP;
+        if (member->computing && (events[static_cast<std::size_t>(i)].events & kGone) != 0 && !member->closed)
+          close(member);  // nobody waits for the results
+        else
+          drive(member);
         spin_until = may_spin(*member) ? now + kSpinNs : 0;
       }
     }
@@ -157,8 +162,9 @@ void Worker::look_at_stranger(Member* member) {
 
 bool Worker::watch(Member* member) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = member->watching = EPOLLIN;
   event.data.ptr = member;
+  member->connection->tell_at(event_);
   return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, member->connection->descriptor(), &event) == 0;
 }
 
@@ -189,12 +195,28 @@ void Worker::drive(Member* member) {
   count(member, was_newcomer && !connection.joined(), connection.waiting());
   if (was_newcomer && !member->newcomer && settle(member)) return;
   // Also of one that has just joined: it may have asked for a lot already.
-  if (connection.wants_to_write() != member->watching_writable) {
-    member->watching_writable = connection.wants_to_write();
-    epoll_event event{};
-    event.events = member->watching_writable ? EPOLLOUT : EPOLLIN;
-    event.data.ptr = member;
-    ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor(), &event);
+  if (connection.computes() && !member->computing) computing_.push_back(member);
+  member->computing |= connection.computes();
+  watch_for(member);
+}
+
+void Worker::watch_for(Member* member) {
+  Connection& connection = *member->connection;
+  std::uint32_t wanted = connection.wants_to_write() ? EPOLLOUT : connection.computes() ? EPOLLRDHUP : EPOLLIN;
+  if (member->watching == wanted) return;
+  epoll_event event{};
+  event.events = member->watching = wanted;
+  event.data.ptr = member;
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor(), &event);
+}
+
+// After the event was told, which does not say of which.
+void Worker::drive_computed() {
+  std::vector<Member*> all;
+  all.swap(computing_);
+  for (Member* member : all) {
+    member->computing = false;
+    drive(member);  // who still computes is put back
   }
 }
 
@@ -208,7 +230,7 @@ bool Worker::may_spin(const Member& member) {
 // A newcomer that has joined its session moves to the worker whose turn it is. False: it stays here.
 bool Worker::settle(Member* member) {
   Worker& next = *all_[next_worker_++ % all_.size()];
-  if (&next == this) return false;
+  if (&next == this || member->connection->computes()) return false;  // its job tells this thread
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, member->connection->descriptor(), nullptr);
   next.hand_over(std::move(member->connection));
   member->closed = burials_ = true;
@@ -232,6 +254,7 @@ void Worker::count(Member* member, bool newcomer, bool waiting) {
 }
 
 void Worker::bury() {
+  std::erase_if(computing_, [](const Member* member) { return member->closed; });
   std::erase_if(members_, [](const auto& member) { return member->closed; });
   burials_ = false;
 }

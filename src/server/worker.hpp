@@ -36,8 +36,9 @@ class Worker {
   struct Member : Stranger {
     std::unique_ptr<Connection> connection;
     bool newcomer = false, waiting = false;  // as counted below
-    bool watching_writable = false;
+    bool computing = false;                  // is in computing_
     bool closed = false;
+    std::uint32_t watching = 0;  // events
   };
   static constexpr std::uint64_t kSpinNs = 50'000;  // less than a sleep and wake-up costs (ADR 0002)
   static constexpr std::uint64_t kAcceptPauseNs = 100'000'000;
@@ -51,6 +52,8 @@ class Worker {
   void look_at_stranger(Member* member);
   bool watch(Member* member);
   void drive(Member* member);
+  void drive_computed();
+  void watch_for(Member* member);
   static bool may_spin(const Member& member);
   bool settle(Member* member);
   void close(Member* member);
@@ -67,7 +70,8 @@ class Worker {
 
   // Of the running thread only:
   std::vector<std::unique_ptr<Member>> members_;
-  bool burials_ = false;  // closed members wait for the end of the round: events may still name them
+  std::vector<Member*> computing_;  // whose connection has a job under way, or had
+  bool burials_ = false;            // closed members wait for the end of the round: events may still name them
   Strangers strangers_;
   std::uint32_t newcomers_ = 0;  // members that have not joined a session
   std::uint32_t waiting_ = 0;    // of these, the ones to be driven again soon

@@ -1,35 +1,13 @@
 // TcpDevice: the control connection. Requests one at a time, with their one retry; and what is given back, for which
 // nobody waits.
-#include <poll.h>
-
 #include <cerrno>
 
 #include "base/clock.hpp"
+#include "far/tcp/blocking_io.hpp"
 #include "far/tcp/tcp_device.hpp"
 
 namespace hinterland::far {
 namespace {
-
-int wait_for(int fd, short events, std::uint64_t deadline_ns) {
-  std::uint64_t now = now_ns();
-  if (now >= deadline_ns) return -ETIMEDOUT;
-  pollfd waiting{fd, events, 0};
-  ::poll(&waiting, 1, static_cast<int>((deadline_ns - now) / 1'000'000) + 1);
-  return 0;
-}
-
-int send_all(int fd, std::span<const std::byte> bytes, std::uint64_t deadline_ns) {
-  while (!bytes.empty()) {
-    iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    std::int64_t n = send_some(fd, {&part, 1});
-    if (n == -EAGAIN)
-      n = wait_for(fd, POLLOUT, deadline_ns);
-    else if (n > 0)
-      bytes = bytes.subspan(static_cast<std::size_t>(n)), n = 0;
-    if (n < 0) return static_cast<int>(n);
-  }
-  return 0;
-}
 
 // tell() does not wait for these.
 bool is_reply_to_tell(const wire::Header& reply) {

@@ -78,6 +78,7 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
       pages_ = std::move(*pages);
       give_backs_.create(pages_);
       info_.capacity_bytes = std::uint64_t{slabs} * kSlabBytes;
+      operations_ = control_.session().operations & hl::far::detail::operations_known;
       anchor();
       return {};
     }
@@ -239,6 +240,7 @@ Status TcpDevice::after_fork_in_child() {
   for (TcpChannel* channel : channels_) channel->forget_closed_after_fork();
   control_.forget_if_closed();
   anchor_.reset();
+  computer_.before_join_in_child();
   int inherited = control_.release();
   control_channel_ = random_process_name();
   int result = 0;
@@ -247,6 +249,7 @@ Status TcpDevice::after_fork_in_child() {
     if (result == 0) result = drive_to_end(control_);
   }
   if (inherited >= 0) ::close(inherited);
+  computer_.after_join_in_child();
   for (TcpChannel* channel : channels_) channel->abandon_after_fork();
   channels_.clear();
   if (result == 0) anchor();

@@ -31,6 +31,7 @@
 #include "far/tcp/give_backs.hpp"
 #include "far/tcp/link.hpp"
 #include "far/tcp/shared_pages.hpp"
+#include "far/tcp/tcp_computer.hpp"
 #include "kernel/kept_file.hpp"
 
 namespace hinterland::far {
@@ -62,6 +63,10 @@ class TcpDevice final : public Device {
   bool settle() override;
   void leave() override;
   void stay() override;
+  std::uint32_t operations() const override { return operations_; }
+  int compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done) override {
+    return computer_.compute(what, pieces, results, done);
+  }
   int lost() const override { return lost_.load(std::memory_order_relaxed); }
   std::size_t descriptors(int* out, std::size_t max) const override { return descriptors_.list(out, max); }
 
@@ -132,6 +137,8 @@ class TcpDevice final : public Device {
   bool forked_ = false;  // set before there are other threads
 
   DescriptorSet descriptors_;  // of all connections and channels
+  std::uint32_t operations_ = 0;
+  TcpComputer computer_{*this, descriptors_};
   std::optional<KeptFile> anchor_;
 
   mutable Mutex control_mutex_;

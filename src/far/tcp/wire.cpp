@@ -23,6 +23,7 @@ Shape shape_of(Type type) {
       return {true, 1, kRunsMax};
     case Type::read:
     case Type::write:
+    case Type::compute:
       return {true, 1, kPagesMax};
   }
   return {false, 0, 0};
@@ -32,6 +33,13 @@ bool count_fits(Type type, std::uint16_t count) {
   Shape shape = shape_of(type);
   return shape.valid && count >= shape.count_min && count <= shape.count_max;
 }
+
+static_assert(compute_reply_bytes(hl::far::detail::distinct, kPagesMax) <= kComputeReplyMax &&
+              compute_reply_bytes(hl::far::detail::spread, kPagesMax) <= kComputeReplyMax);
+
+// Whose field `slab` says something.
+bool request_has_slab(Type type) { return type == Type::slab_release || type == Type::compute; }
+bool reply_has_slab(Type type) { return type == Type::slab_allocate || type == Type::compute; }
 
 }  // namespace
 
@@ -51,6 +59,8 @@ const char* describe(Fault fault) {
       return "a field that must be zero is not";
     case Fault::page_number:
       return "page number out of bounds";
+    case Fault::operation:
+      return "unknown operation";
   }
   return "unknown fault";
 }
@@ -71,13 +81,16 @@ bool request_length(Type type, std::uint16_t count, std::uint32_t* length) {
     case Type::write:
       *length = static_cast<std::uint32_t>(sizeof(PageNumber) + kPageSize) * count;
       return true;
+    case Type::compute:
+      *length = static_cast<std::uint32_t>(sizeof(ComputeRequest) + sizeof(Piece) * count);
+      return true;
     default:
       *length = 0;
       return true;
   }
 }
 
-bool reply_length(Type type, std::uint16_t count, std::uint32_t* length) {
+bool reply_length(Type type, std::uint16_t count, std::uint32_t operation, std::uint32_t* length) {
   if (!count_fits(type, count)) return false;
   switch (type) {
     case Type::session_open:
@@ -87,6 +100,9 @@ bool reply_length(Type type, std::uint16_t count, std::uint32_t* length) {
     case Type::read:
       *length = static_cast<std::uint32_t>(kPageSize) * count;
       return true;
+    case Type::compute:
+      *length = compute_reply_bytes(operation, count);
+      return *length != 0;
     default:
       *length = 0;
       return true;
@@ -101,7 +117,8 @@ Fault parse_request(std::span<const std::byte> bytes, Header* header) {
   if (!request_length(type, header->count, &length)) return Fault::count;
   if (header->length != length) return Fault::length;
   if (header->status != 0) return Fault::reserved;
-  if (header->slab != 0 && type != Type::slab_release) return Fault::reserved;
+  if (header->slab != 0 && !request_has_slab(type)) return Fault::reserved;
+  if (type == Type::compute && compute_reply_bytes(header->slab, header->count) == 0) return Fault::operation;
   return Fault::none;
 }
 
@@ -112,10 +129,10 @@ Fault parse_reply(std::span<const std::byte> bytes, Header* header) {
   if (!shape_of(type).valid) return Fault::type;
   if (header->status >= kCodes) return Fault::status;
   std::uint32_t length = 0;
-  if (!reply_length(type, header->count, &length)) return Fault::count;
+  if (!reply_length(type, header->count, header->slab, &length)) return Fault::count;
   if (header->status != static_cast<std::uint32_t>(Code::ok)) length = 0;
   if (header->length != length) return Fault::length;
-  if (header->slab != 0 && type != Type::slab_allocate) return Fault::reserved;
+  if (header->slab != 0 && !reply_has_slab(type)) return Fault::reserved;
   return Fault::none;
 }
 
@@ -139,10 +156,30 @@ Fault check_runs(std::span<const Run> runs) {
   return Fault::none;
 }
 
+Fault check_pieces(std::span<const Piece> pieces) {
+  for (const Piece& piece : pieces) {
+    if (piece.reserved != 0) return Fault::reserved;
+    if (piece.page >= kPageNumbers || piece.bytes == 0 || std::size_t{piece.offset} + piece.bytes > kPageSize)
+      return Fault::page_number;
+  }
+  return Fault::none;
+}
+
+// Multiply-and-add with an odd constant (2^64 / golden ratio): depends on every number and on their order.
+static std::uint64_t echo_with(std::uint64_t echo, std::uint64_t number) {
+  return (echo + number + 1) * 0x9e3779b97f4a7c15u;
+}
+
 std::uint64_t echo_of(std::span<const PageNumber> pages) {
-  // Multiply-and-add with an odd constant (2^64 / golden ratio): depends on every number and on their order.
   std::uint64_t echo = pages.size();
-  for (const PageNumber& page : pages) echo = (echo + page + 1) * 0x9e3779b97f4a7c15u;
+  for (const PageNumber& page : pages) echo = echo_with(echo, page);
+  return echo;
+}
+
+std::uint64_t echo_of(std::span<const Piece> pieces) {
+  std::uint64_t echo = pieces.size();
+  for (const Piece& piece : pieces)
+    echo = echo_with(echo_with(echo, piece.page), std::uint64_t{piece.offset} << 16 | piece.bytes);
   return echo;
 }
 
@@ -157,10 +194,18 @@ Header make_request(Type type, std::uint16_t count, std::uint64_t id) {
   return header;
 }
 
+Header make_compute_request(std::uint32_t operation, std::uint16_t count, std::uint64_t id) {
+  Header header = make_request(Type::compute, count, id);
+  header.slab = operation;
+  return header;
+}
+
 Header make_reply(const Header& request, Code code) {
   Header header;
   std::uint32_t length = 0;
-  if (code == Code::ok) reply_length(Type{static_cast<std::uint16_t>(request.type)}, request.count, &length);
+  Type type{static_cast<std::uint16_t>(request.type)};
+  if (code == Code::ok) reply_length(type, request.count, request.slab, &length);
+  if (type == Type::compute) header.slab = request.slab;
   header.length = length;
   header.type = static_cast<std::uint16_t>(request.type | kReplyBit);
   header.count = request.count;
@@ -183,6 +228,8 @@ int error_of(Code code) {
       return ENXIO;
     case Code::bad_request:
       return EPROTO;
+    case Code::damaged:
+      return EBADMSG;
   }
   return EPROTO;
 }

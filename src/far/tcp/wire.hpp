@@ -18,8 +18,10 @@
 //   discard        count * PageRun                           -
 //   read           count * page number                       count * kPageSize bytes
 //   write          count * page number, then the pages       -
+//   compute        ComputeRequest, count * Piece             results (compute_reply_bytes)
 //
-// A reply whose status is not ok has no body.
+// A reply whose status is not ok has no body. A client asks for nothing to be computed that the reply to session_open
+// or session_join does not offer.
 //
 // Stamps order writes and discards of one session that travel on different connections: each write and each discard
 // carries a number from one counter of the session (header.stamp). The server remembers the stamp of the last write
@@ -36,6 +38,7 @@
 
 #include "base/units.hpp"
 #include "far/device.hpp"
+#include "hinterland/offload_pages.hpp"
 
 namespace hinterland::far::wire {
 
@@ -78,6 +81,7 @@ enum class Type : std::uint16_t {
   discard = 7,
   read = 8,
   write = 9,
+  compute = 10,
 };
 inline constexpr std::uint16_t kReplyBit = 0x8000;
 
@@ -87,18 +91,19 @@ enum class Code : std::uint32_t {
   session_unknown = 2,  // join: the server restarted, or the session ended
   too_many = 3,         // sessions, or connections of a session
   not_yours = 4,        // a page or slab that this session does not have
-  bad_request = 5,      // out of place: a second session_open, a token in use
+  bad_request = 5,      // out of place: a second session_open, a token in use; compute: values that make no sense
+  damaged = 6,          // compute: a page is not the one that the client means, by its checksum
 };
-inline constexpr std::uint32_t kCodes = 6;
+inline constexpr std::uint32_t kCodes = 7;
 
 struct Header {
   Le<std::uint32_t> length;  // bytes of body behind the header
   Le<std::uint16_t> type;    // Type, with kReplyBit in replies
   Le<std::uint16_t> count;   // pages or runs; 0 for other types
   Le<std::uint64_t> id;      // chosen by the client, echoed by the server
-  Le<std::uint64_t> stamp;   // write, discard: see above. Reply to read and write: echo_of() the page list. Else 0
+  Le<std::uint64_t> stamp;   // write, discard: see above. Reply to read, write, compute: echo_of() the list. Else 0
   Le<std::uint32_t> status;  // replies: Code. Requests: 0
-  Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate. Else 0
+  Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate; compute: the operation. Else 0
 };
 static_assert(sizeof(Header) == 32 && alignof(Header) == 1);
 static_assert(offsetof(Header, type) == 4 && offsetof(Header, count) == 6 && offsetof(Header, id) == 8);
@@ -123,9 +128,10 @@ struct SessionReply {
   Le<std::uint32_t> slab_pages;  // kSlabPages of the server
   Le<std::uint32_t> page_bytes;  // kPageSize of the server
   Le<std::uint32_t> grace_ms;    // a session without connections is kept for so long
-  std::array<unsigned char, 16> reserved;
+  Le<std::uint32_t> operations;  // bit n: the server computes hl_computation's operation n; an older server: 0
+  std::array<unsigned char, 12> reserved;
 };
-static_assert(sizeof(SessionReply) == 32 && offsetof(SessionReply, grace_ms) == 12);
+static_assert(sizeof(SessionReply) == 32 && offsetof(SessionReply, operations) == 16);
 
 using PageNumber = Le<std::uint64_t>;  // FarPage::value within the session
 
@@ -136,16 +142,40 @@ struct Run {
 };
 static_assert(sizeof(Run) == 16 && offsetof(Run, count) == 8);
 
+// What is to be computed, of each piece: hl_computation, whose operation is in the header.
+struct ComputeRequest {
+  Le<std::uint16_t> element, relation, shift, reserved;
+  Le<std::uint64_t> operand;
+};
+static_assert(sizeof(ComputeRequest) == 16 && offsetof(ComputeRequest, operand) == 8);
+
+// Bytes of one page, a whole number of elements. The server computes nothing on another page than the client wrote
+// there: what it has must have this checksum (SharedPages::checksum_of).
+struct Piece {
+  PageNumber page;
+  Le<std::uint64_t> checksum;
+  Le<std::uint16_t> offset, bytes;
+  Le<std::uint32_t> reserved;
+};
+static_assert(sizeof(Piece) == 24 && offsetof(Piece, offset) == 16);
+
 // Bytes of a request that lie before page contents: header and list.
 inline constexpr std::size_t kRequestPrefixMax = sizeof(Header) + sizeof(Run) * kRunsMax;
 static_assert(sizeof(Header) + sizeof(PageNumber) * kPagesMax <= kRequestPrefixMax);
+static_assert(sizeof(Header) + sizeof(ComputeRequest) + sizeof(Piece) * kPagesMax <= kRequestPrefixMax);
+// The body of a successful reply to compute.
+constexpr std::uint32_t compute_reply_bytes(std::uint32_t operation, std::uint16_t count) {
+  return static_cast<std::uint32_t>(hl::far::detail::result_bytes(operation, count));
+}
+inline constexpr std::uint32_t kComputeReplyMax = 512 * kPagesMax;  // checked in wire.cpp
 
-enum class Fault : std::uint8_t { none, type, count, length, status, reserved, page_number };
+enum class Fault : std::uint8_t { none, type, count, length, status, reserved, page_number, operation };
 const char* describe(Fault fault);
 
 // The body that a well-formed request or successful reply of this type has; false when type or count is not valid.
+// `operation`: of compute; others have 0.
 bool request_length(Type type, std::uint16_t count, std::uint32_t* length);
-bool reply_length(Type type, std::uint16_t count, std::uint32_t* length);
+bool reply_length(Type type, std::uint16_t count, std::uint32_t operation, std::uint32_t* length);
 
 // Judge a header that came from the peer. `bytes` holds at least a header. On Fault::none, *header is filled, and its
 // length, type, count and status are consistent with each other.
@@ -158,11 +188,15 @@ std::size_t list_bytes(const Header& request);
 // Judge the list in the body of a read, write or discard: numbers in range, runs within one slab.
 Fault check_pages(std::span<const PageNumber> pages);
 Fault check_runs(std::span<const Run> runs);
+// Page numbers in range, bytes within the page.
+Fault check_pieces(std::span<const Piece> pieces);
 
 // A digest of a page list that a server cannot get right without having read it: tells a reply for other pages.
 std::uint64_t echo_of(std::span<const PageNumber> pages);
+std::uint64_t echo_of(std::span<const Piece> pieces);
 
 Header make_request(Type type, std::uint16_t count, std::uint64_t id);
+Header make_compute_request(std::uint32_t operation, std::uint16_t count, std::uint64_t id);
 Header make_reply(const Header& request, Code code);
 
 // The errno that a client reports for a reply's status.

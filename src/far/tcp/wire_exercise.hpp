@@ -51,6 +51,13 @@ inline void exercise_requests(std::span<const std::byte> bytes) {
         for (const Run& run : runs)
           HL_CHECK_OP(FarPage{run.first}.slab(), ==, FarPage{run.first + run.count - 1}.slab());
     }
+    if (type == Type::compute) {
+      std::span pieces(reinterpret_cast<const Piece*>(body.data() + sizeof(ComputeRequest)), header.count);
+      HL_CHECK_OP(sizeof(ComputeRequest) + pieces.size_bytes(), ==, body.size());
+      if (check_pieces(pieces) == Fault::none)
+        for (const Piece& piece : pieces) HL_CHECK_OP(std::size_t{piece.offset} + piece.bytes, <=, kPageSize);
+      static_cast<void>(echo_of(pieces));
+    }
     Header reply = make_reply(header, Code::ok), parsed;
     HL_CHECK(parse_reply(bytes_of(reply), &parsed) == Fault::none);
     bytes = bytes.subspan(std::min(bytes.size(), sizeof header + header.length));

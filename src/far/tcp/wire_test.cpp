@@ -46,6 +46,41 @@ TEST(Wire, EveryRequestAndItsReplyGoRoundTrip) {
   }
 }
 
+TEST(Wire, WhatIsComputedSaysHowLongTheReplyIs) {
+  namespace elements = hl::far::detail;
+  for (std::uint32_t operation = elements::sum; operation <= elements::distinct; ++operation) {
+    for (std::uint16_t count : {std::uint16_t{1}, kPagesMax}) {
+      Header request = make_compute_request(operation, count, 77), parsed;
+      ASSERT_EQ(parse_request(bytes_of(request), &parsed), Fault::none) << operation;
+      EXPECT_EQ(parsed.length, 16u + 24u * count);
+      ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::ok)), &parsed), Fault::none) << operation;
+      EXPECT_EQ(parsed.length, elements::result_bytes(operation, count));
+      EXPECT_LE(parsed.length, kComputeReplyMax);
+      ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::damaged)), &parsed), Fault::none);
+      EXPECT_EQ(parsed.length, 0u);
+    }
+  }
+  for (std::uint32_t operation : {0u, 9u, 70'000u, UINT32_MAX})
+    EXPECT_EQ(judge_request(make_compute_request(operation, 1, 77)), Fault::operation) << operation;
+  EXPECT_EQ(judge_request(make_compute_request(elements::sum, 0, 77)), Fault::count);
+  EXPECT_EQ(judge_request(make_compute_request(elements::sum, kPagesMax + 1, 77)), Fault::count);
+}
+
+TEST(Wire, PiecesStayOnTheirPage) {
+  auto judge = [](std::uint64_t page, std::uint16_t offset, std::uint16_t bytes, std::uint32_t reserved = 0) {
+    wire::Piece piece{page, 1u, offset, bytes, reserved};
+    return check_pieces({&piece, 1});
+  };
+  EXPECT_EQ(judge(5, 0, 4096), Fault::none);
+  EXPECT_EQ(judge(5, 4088, 8), Fault::none);
+  EXPECT_EQ(judge(5, 4088, 9), Fault::page_number);
+  EXPECT_EQ(judge(5, 1, 4096), Fault::page_number);
+  EXPECT_EQ(judge(5, 0, 0), Fault::page_number);
+  EXPECT_EQ(judge(5, 65535, 65535), Fault::page_number);
+  EXPECT_EQ(judge(kPageNumbers, 0, 8), Fault::page_number);
+  EXPECT_EQ(judge(5, 0, 8, 1), Fault::reserved);
+}
+
 TEST(Wire, RejectsWhatDoesNotFit) {
   Header good = make_request(Type::read, 3, 1), bad = good;
   bad.length = good.length + 1;
@@ -56,7 +91,7 @@ TEST(Wire, RejectsWhatDoesNotFit) {
   EXPECT_EQ(judge_request(bad), Fault::count);
   bad = good, bad.count = 0;
   EXPECT_EQ(judge_request(bad), Fault::count);
-  bad = good, bad.type = 10;
+  bad = good, bad.type = 11;
   EXPECT_EQ(judge_request(bad), Fault::type);
   bad = good, bad.type = good.type | kReplyBit;
   EXPECT_EQ(judge_request(bad), Fault::type) << "a reply is not a request";
@@ -107,8 +142,10 @@ TEST(Wire, SurvivesRandomAndDamagedBytes) {
     bytes.resize(random() % 400);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     if (round % 2 == 0 && bytes.size() > sizeof(Header)) {
-      Header header = make_request(Type{static_cast<std::uint16_t>(1 + random() % 9)},
+      Header header = make_request(Type{static_cast<std::uint16_t>(1 + random() % 10)},
                                    static_cast<std::uint16_t>(random() % 70), random());
+      if (header.type == static_cast<std::uint16_t>(Type::compute))
+        header.slab = static_cast<std::uint32_t>(random() % 10);
       std::memcpy(bytes.data() + 1, &header, sizeof header);
       if (random() % 2 == 0) bytes[1 + random() % sizeof header] ^= static_cast<std::byte>(1u << random() % 8);
     }

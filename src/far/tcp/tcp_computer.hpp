@@ -1,0 +1,65 @@
+// What a tcp: device has its server compute: over a connection of its own, so that page reads and slabs wait for
+// nothing. One thread at a time; others wait for it, page faults never do.
+//
+// A connection that fails is made anew once, and what has no answer is asked again: nothing is changed by it. If that
+// fails too, the pieces are left to the caller, who reads the pages; whether the device is lost is found out there. A
+// server that did not answer is not asked again for as long as it is waited for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/mutex.hpp"
+#include "far/device.hpp"
+#include "far/tcp/link.hpp"
+
+namespace hinterland::far {
+
+class TcpDevice;
+
+class TcpComputer {
+ public:
+  TcpComputer(TcpDevice& device, const DescriptorSet& numbers) : device_(device), link_(numbers) {}
+
+  // As Device::compute().
+  int compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done);
+  // In a forked child, around joining the session.
+  void before_join_in_child();
+  void after_join_in_child();
+
+ private:
+  static constexpr std::size_t kAhead = 4;  // messages on their way: one is computed while others travel
+
+  // One that is on its way.
+  struct Message {
+    std::size_t begin = 0;  // number of the piece from which on it was gathered
+    std::uint64_t id = 0, echo = 0;
+    std::uint16_t count = 0;
+    std::array<std::uint32_t, wire::kPagesMax> which;  // pieces, by number
+  };
+  struct Asked {
+    const hl_computation& what;
+    std::span<const Piece> pieces;
+    std::byte* results;
+    bool* done;
+    std::size_t next = 0;  // piece that is looked at next
+  };
+  int connect_locked(std::uint64_t limit_ns);
+  int ask_locked(Asked& asked);
+  int send_locked(Asked& asked, Message* message);
+  int receive_locked(Asked& asked, const Message& message);
+  void store(Asked& asked, const Message& message) const;
+
+  TcpDevice& device_;
+  Mutex mutex_;
+  // Guarded by mutex_:
+  Link link_;
+  int inherited_ = -1;
+  std::uint64_t channel_ = 0;  // our name in the session; 0: none yet
+  std::uint64_t next_id_ = 1;
+  std::uint64_t failed_ns_ = 0;  // when it failed last; 0: never, or it has worked since
+  alignas(8) std::array<std::byte, wire::kComputeReplyMax> reply_;
+};
+
+}  // namespace hinterland::far

@@ -1,0 +1,147 @@
+// What devices compute on far pages, in the place of fetching them (include/hinterland/offload.hpp).
+//
+// A far page is borrowed first: it stays as it is on its device, whatever becomes of the page in the program
+// meanwhile. So what is computed is what the page held at one moment after the call began. Pages that are not far are
+// left to the caller, who reads them as ever.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hinterland/hint.h"
+#include "hinterland/offload_pages.hpp"
+#include "paging/page/undisturbed.hpp"
+#include "paging/pager_impl.hpp"
+
+namespace hinterland {
+namespace {
+
+namespace elements = hl::far::detail;
+
+static_assert(elements::page_bytes == kPageSize);
+
+struct Wanted {
+  const hl_computation& what;
+  std::uintptr_t address;
+  std::size_t count;
+  const std::size_t* indices;
+  std::size_t size;  // bytes of an element
+
+  bool has_sense() const {
+    if (!elements::is_valid(what) || address % size != 0 || count > (~std::uintptr_t{0} - address) / size)
+      return false;
+    return (indices != nullptr) == (what.operation == elements::pick) && pieces() <= HL_COMPUTE_MAX;
+  }
+  std::size_t pieces() const {
+    if (count == 0 || indices != nullptr) return count;
+    return ((address + count * size - 1) >> kPageShift) - (address >> kPageShift) + 1;
+  }
+  struct Bytes {
+    std::uintptr_t address;
+    std::size_t length;
+  };
+  Bytes piece(std::size_t i) const {
+    if (indices != nullptr) return {address + indices[i] * size, size};
+    std::uintptr_t first = i == 0 ? address : page_floor(address) + i * kPageSize;
+    return {first, std::min(page_floor(first) + kPageSize, address + count * size) - first};
+  }
+};
+
+// Pieces on one device, and which of the caller's they are.
+struct Batch {
+  std::vector<far::Piece> pieces;
+  std::vector<std::uint32_t> which;
+  std::unique_ptr<std::byte[]> results;
+  std::unique_ptr<bool[]> done;
+};
+
+// Everything that one call needs, in local memory.
+struct Work {
+  std::array<Batch, far::kDevicesMax> batches;
+  std::vector<far::FarPage> borrowed;
+};
+
+// The far page, borrowed. Nothing when the page is not far, somebody works on it, or its device does not do this.
+std::optional<far::FarPage> borrow(Core& core, std::uint32_t operation, PageIndex page) {
+  PageWord word;
+  if (!core.pages.is_used(page) || core.pages[page].load().state() != PageState::far) return std::nullopt;
+  if (!core.transitions.try_lock(page, PageState::far, &word)) return std::nullopt;
+  const far::FarPage there = word.far_page();
+  const bool does = (core.devices.operations(there.device()) >> operation & 1) != 0;
+  if (does) core.devices.borrow({&there, 1});
+  core.transitions.none(page, word);
+  return does ? std::optional(there) : std::nullopt;
+}
+
+void gather(Core& core, const Wanted& wanted, Work* work) {
+  for (std::size_t i = 0, n = wanted.pieces(); i < n; ++i) {
+    const Wanted::Bytes bytes = wanted.piece(i);
+    if (!core.window.contains(bytes.address, bytes.length)) continue;
+    auto far = borrow(core, wanted.what.operation, core.window.index_of(bytes.address));
+    if (!far) continue;
+    work->borrowed.push_back(*far);
+    Batch& batch = work->batches[far->device()];
+    batch.pieces.push_back({far->on_device(), static_cast<std::uint16_t>(bytes.address % kPageSize),
+                            static_cast<std::uint16_t>(bytes.length)});
+    batch.which.push_back(static_cast<std::uint32_t>(i));
+  }
+}
+
+void compute_batch(Core& core, std::uint32_t device, const hl_computation& what, Batch* batch) {
+  batch->results = std::make_unique<std::byte[]>(elements::result_bytes(what.operation, batch->pieces.size()));
+  batch->done = std::make_unique<bool[]>(batch->pieces.size());
+  // What has failed is not done, and found out again by who reads the page.
+  static_cast<void>(core.devices.compute(device, what, batch->pieces, batch->results.get(), batch->done.get()));
+}
+
+void hand_out_counts(const Batch& batch, std::uint32_t* counts) {
+  for (std::size_t digit = 0; digit < elements::spread_digits; ++digit) {
+    std::uint32_t more;
+    std::memcpy(&more, batch.results.get() + digit * sizeof more, sizeof more);
+    counts[digit] += more;
+  }
+}
+
+// To where the caller wants it, which may be far.
+void hand_out(const hl_computation& what, const Batch& batch, void* results, unsigned char* done) {
+  std::uint64_t pages = 0;
+  const bool together = what.operation == elements::spread;
+  const std::size_t size = together ? 0 : elements::result_bytes(what.operation, 1);
+  for (std::size_t i = 0; i < batch.which.size(); ++i) {
+    if (!batch.done[i]) continue;
+    done[batch.which[i]] = 1;
+    ++pages;
+    std::memcpy(static_cast<std::byte*>(results) + batch.which[i] * size, batch.results.get() + i * size, size);
+  }
+  hinterland::count(Counter::pages_offloaded, pages);
+  if (together) hand_out_counts(batch, static_cast<std::uint32_t*>(results));
+}
+
+}  // namespace
+
+int Pager::compute(const hl_computation& what, std::uintptr_t address, std::size_t count, const std::size_t* indices,
+                   void* results, unsigned char* done) {
+  const Wanted wanted{what, address, count, indices, elements::element_bytes(what.element)};
+  if (wanted.size == 0 || !wanted.has_sense()) return EINVAL;
+  Core& core = impl_->core;
+  if (!impl_->hears_hints()) return 0;
+  std::unique_ptr<Work> work;
+  {
+    Undisturbed undisturbed;
+    work = std::make_unique<Work>();
+    gather(core, wanted, work.get());
+    for (std::uint32_t device = 0; device < work->batches.size(); ++device)
+      if (!work->batches[device].pieces.empty()) compute_batch(core, device, what, &work->batches[device]);
+    core.devices.give_back(work->borrowed);
+  }
+  for (const Batch& batch : work->batches)
+    if (!batch.pieces.empty()) hand_out(what, batch, results, done);
+  Undisturbed undisturbed;
+  work.reset();
+  return 0;
+}
+
+}  // namespace hinterland

@@ -1,0 +1,70 @@
+// Computes on clients' pages (far/tcp/wire.hpp: compute), on a thread of its own with the least share of the CPU, so
+// that those that serve pages wait for nothing.
+//
+// A job is one message: at most 64 pieces, 256 KiB that are read once, so that it is done within a millisecond and
+// takes 36 KiB of memory, results included. A connection has one job at a time; further messages stay in its socket.
+// Jobs are done in turn, so a client waits for no more than one job of each other connection. That is the limit of
+// time and memory of each; a client that goes is not waited for, and what it asked for last is not begun.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "far/tcp/wire.hpp"
+#include "server/session.hpp"
+
+namespace hinterland {
+
+// One message's work. Of the connection's thread until it is given to the computer, and from done() on.
+struct ComputeJob {
+  struct Held {
+    HeldPage page;
+    std::uint64_t checksum;
+    std::uint16_t offset, bytes;
+  };
+  hl_computation what{};
+  std::vector<Held> pieces;
+  far::wire::Code code = far::wire::Code::ok;
+  std::uint32_t result_bytes = 0;
+  std::unique_ptr<std::byte[]> results;  // so many
+  int event = -1;                        // eventfd that is written to when the job is done
+
+  bool done() const { return done_.load(std::memory_order_acquire); }  // pairs with finish()
+  // The client went: it need not be begun.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+
+ private:
+  friend class Computer;
+  void compute();
+  void finish();
+  std::atomic<bool> done_{false}, cancelled_{false};
+};
+
+class Computer {
+ public:
+  Computer() = default;
+  ~Computer();
+  Computer(const Computer&) = delete;
+  Computer& operator=(const Computer&) = delete;
+
+  // The job is done by another thread, and its event told. Does not block.
+  void take(std::shared_ptr<ComputeJob> job);
+  // Does jobs, and sleeps while there are none. On a thread of its own, until stop().
+  void run();
+  bool run_one();  // false: there was none. For run(), and for tests without threads.
+  void stop();
+
+ private:
+  std::shared_ptr<ComputeJob> next();
+
+  Mutex mutex_;
+  std::deque<std::shared_ptr<ComputeJob>> jobs_;  // guarded by mutex_
+  std::atomic<std::uint32_t> work_{0};            // futex: changes with each job
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace hinterland
