@@ -171,8 +171,9 @@ struct InsideView {
   // may hold what the runtime needs to serve faults.
   std::atomic<std::int64_t> inside_offset;
   // Threads of ours: they serve faults, and must not be stopped. At most ten exist: four handlers, who writes back,
-  // who helps to map, two that reclaim, who gathers hints, the housekeeper.
-  std::array<std::atomic<std::int32_t>, 16> runtime_threads;
+  // who helps to map, two that reclaim, who gathers hints, the housekeeper; with --reclaim hermit 24, of which 16
+  // reclaim.
+  std::array<std::atomic<std::int32_t>, 32> runtime_threads;
 };
 
 struct StatPage {
