@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "paging/page/policy_host.hpp"
+#include "paging/testing/victims.hpp"
 #include "policy/plugin.hpp"
 #include "policy/policies.hpp"
 
@@ -65,8 +66,7 @@ class PluginTest : public ::testing::Test {
       std::abort();
   }
   std::set<hl_page> choose(std::size_t count) {
-    std::vector<hl_page> victims(count);
-    victims.resize(host_.choose_victims(victims));
+    std::vector<hl_page> victims = testing::victims_of(host_, count);
     return {victims.begin(), victims.end()};
   }
   // Of 100 pages that were there all have left in the end, none twice, and the built-in policy was asked for the
