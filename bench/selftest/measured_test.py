@@ -125,7 +125,7 @@ class Hermit(WithTools):
             self.addCleanup(patch.stop)
 
     def test_a_server_by_each_feedback(self):
-        measured = service.Service(64 * MIB, 1, "mem:")
+        measured = service.Service(32 * MIB, 1, "mem:")
         try:
             measured.prepare()
         except Skip as reason:

@@ -32,14 +32,14 @@ def anonymous_bytes(pid):
 
 
 def of_swap():
-    """Of the whole machine: nobody else swaps meanwhile, for swap was off."""
+    """Of the whole machine: nobody else swaps meanwhile, for swap was off. Who reaches the limit of a memory cgroup
+    reclaims itself, always: the kernel has no thread that does it ahead, nor counts it beside that of the machine. So
+    what was written is what left, but for pages that were unchanged."""
     with open("/proc/vmstat", encoding="utf-8") as file:
         found = dict(line.split() for line in file)
-    number = {name: int(found.get(name, 0)) for name in ("pswpin", "pswpout", "pgmajfault", "pgsteal_direct",
-                                                        "pgsteal_kswapd", "pgsteal_khugepaged")}
+    number = {name: int(found.get(name, 0)) for name in ("pswpin", "pswpout", "pgmajfault")}
     return {"faults": number["pgmajfault"], "bytes_in": number["pswpin"] * PAGE, "bytes_out": number["pswpout"] * PAGE,
-            "direct": number["pgsteal_direct"], "ahead": number["pgsteal_kswapd"], "evicted": number["pgsteal_direct"] +
-            number["pgsteal_kswapd"] + number["pgsteal_khugepaged"]}
+            "direct": number["pswpout"], "ahead": 0, "evicted": number["pswpout"]}
 
 
 def of_far(document):

@@ -14,7 +14,7 @@ from . import counts, ways
 
 OPENLOAD = os.path.join(ways.ROOT, "build/bench/openload")
 VALUE_BYTES = 1024
-DATA_SHARE = 0.25  # of the size: keys, the table and the allocator take as much again, and more while it grows
+DATA_SHARE = 0.5  # of the size are values. What a server takes besides must fit into the smallest cgroup
 OVERLOAD_PER_SECOND = 1_000_000  # more than a server of one thread answers
 SKEW = 0.99
 SET_SHARE = 0.002  # of Facebook's USR, as in the paper
