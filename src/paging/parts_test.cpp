@@ -447,6 +447,9 @@ TEST_F(RealHermitTest, ItsThreadsReclaimAndOursIsNotThere) {
 }
 
 TEST_F(RealHermitTest, AForkedChildHasItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer cannot start threads in the child of a process with several threads";
+#endif
   run_with_real_pager(options("mem:"), [](Pager& pager) -> std::string {
     std::intptr_t mapped = 0;
     if (std::string wrong = fill(pager, &mapped); !wrong.empty()) return wrong;
