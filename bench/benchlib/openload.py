@@ -59,17 +59,18 @@ class OpenLoad:
                 "--dir", folder, "--daemonize", "no", "--logfile", os.path.join(folder, "redis.log")]
         keys = max(1, int(size_bytes * DATA_SHARE) // VALUE_BYTES)
         with open(errors, "wb") as stderr, Process(argv, stderr=stderr, cwd=folder) as server:
-            _wait_until_it_listens(server, path, errors)
+            wait_until_it_listens(server, path, errors)
             said = started.run_json([tools.openload, "--socket", path, "--keys", str(keys), "--value",
                                      str(VALUE_BYTES), *tools.openload_options], folder)
-            _shut_down(path)
+            shut_down(path)
             code = server.wait(STOP_SECONDS)
             if code != 0:
                 raise Failure(f"redis-server: exit status {code} at its end: {started.last_words(errors)}")
             return said, server.sampler.hog()[1]
 
 
-def _wait_until_it_listens(server, path, errors):
+def wait_until_it_listens(server, path, errors):
+    """Failure when it does not, or is gone."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         if not server.running():
@@ -84,7 +85,7 @@ def _wait_until_it_listens(server, path, errors):
     raise Failure(f"redis-server does not listen after {START_SECONDS} s")
 
 
-def _shut_down(path):
+def shut_down(path):
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(path)
         link.sendall(b"SHUTDOWN NOSAVE\r\n")

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
+#include "common/zipf.hpp"
 #include "openload/values.hpp"
 
 namespace openload {
@@ -43,7 +45,9 @@ void wait_for_replies(std::vector<std::unique_ptr<Connection>>& connections, std
 
 class Load {
  public:
-  explicit Load(const Work& work) : work_(work), random_(work.seed) {
+  explicit Load(const Work& work)
+      : work_(work), random_(work.seed), ranks_random_(work.seed), key_of_(work.keys, work.seed) {
+    if (work.skew > 0) ranks_.emplace(work.keys, work.skew);
     for (unsigned i = 0; i < work.connections; ++i) connections_.push_back(std::make_unique<Connection>(work.socket));
   }
 
@@ -77,7 +81,8 @@ class Load {
   }
 
   void queue(std::uint64_t due_ns) {
-    Pending pending{due_ns, random_.below(work_.keys), random_.share() >= work_.set_share};
+    std::uint64_t key = ranks_ ? key_of_(ranks_->draw(ranks_random_)) : random_.below(work_.keys);
+    Pending pending{due_ns, key, random_.share() >= work_.set_share};
     Connection& connection = *connections_[next_++ % connections_.size()];
     done_.checksum = done_.checksum * 31 + pending.key * 2 + (pending.get ? 1 : 0);
     if (pending.get) {
@@ -113,6 +118,9 @@ class Load {
 
   const Work& work_;
   Random random_;
+  apps::Random ranks_random_;
+  std::optional<apps::Zipf> ranks_;  // where some keys are wanted more often than others
+  apps::Permutation key_of_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::size_t next_ = 0;
   std::uint64_t start_ns_ = 0, counted_from_ns_ = 0;

@@ -22,6 +22,8 @@ struct Work {
   double set_share = 0;        // of the requests; the others are GETs
   unsigned connections = 0;
   std::uint64_t seed = 1;
+  bool filled = false;  // every key is there
+  double skew = 0;      // of Zipf's distribution of keys; 0: each as often as any other
 };
 
 struct Done {

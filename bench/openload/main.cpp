@@ -22,6 +22,8 @@ void declare(bench::Options& options, Work& work) {
   options.number("--sets", work.set_share, "share of the requests that write", 0.0, 1.0);
   options.number("--connections", work.connections, "over which the requests go in turn", 1, 1000);
   options.number("--seed", work.seed, "of keys and times", 0, UINT64_MAX);
+  options.number("--skew", work.skew, "of Zipf's distribution of keys; 0: each as often as any other", 0.0, 10.0);
+  options.flag("--filled", work.filled, "all keys are there already, from a run before");
 }
 
 hinterland::Json latencies(const std::vector<std::uint64_t>& sorted) {
@@ -45,6 +47,7 @@ void print(const Work& work, const Done& done) {
       {"set_share", work.set_share},
       {"connections", work.connections},
       {"seed", work.seed},
+      {"skew", work.skew},
       {"seconds", done.seconds},
       {"get", latencies(done.get_ns)},
       {"set", latencies(done.set_ns)},
@@ -74,7 +77,7 @@ int main(int argc, char** argv) {
   }
   prctl(PR_SET_TIMERSLACK, 1);  // else the kernel may wake us 50 us after a request is due
   try {
-    fill(work);
+    if (!work.filled) fill(work);
     print(work, run(work));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "openload: %s\n", failure.what());

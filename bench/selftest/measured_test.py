@@ -18,11 +18,13 @@ from unittest import mock
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCH = os.path.dirname(HERE)
 sys.dont_write_bytecode = True
-sys.path[:0] = [HERE, BENCH, os.path.join(os.path.dirname(BENCH), "test", "programs")]
+sys.path[:0] = [HERE, BENCH, os.path.join(BENCH, "hermit"), os.path.join(os.path.dirname(BENCH), "test", "programs")]
 
 from benchlib import figure_sets, machine, openload, programs, runner, ways  # noqa: E402
 from harness.errors import Failure, Skip  # noqa: E402
 from harness.launcher import Launcher  # noqa: E402
+from hermitlib import service  # noqa: E402
+from hermitlib import ways as hermit_ways  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1) if len(sys.argv) > 1 else "build")
 MIB = 1 << 20
@@ -108,6 +110,35 @@ class OpenLoad(WithTools):
         self.tools.openload = "/bin/false"
         with self.assertRaisesRegex(Failure, "exit status 1"):
             ways.Native().run(benchmark, 16 * MIB, self.tools, self.folder)
+        self.assert_nothing_runs()
+
+
+class Hermit(WithTools):
+    """A server of bench/hermit/run: what it takes and answers, and what is counted while it is loaded."""
+
+    def setUp(self):
+        super().setUp()
+        for module, name, value in ((hermit_ways, "HINTERLAND", os.path.join(BUILD, "bin", "hinterland")),
+                                    (service, "OPENLOAD", self.tools.openload), (service, "OVERLOAD_PER_SECOND", 2000)):
+            patch = mock.patch.object(module, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_a_server_by_each_feedback(self):
+        measured = service.Service(32 * MIB, 1, "mem:")
+        try:
+            measured.prepare()
+        except Skip as reason:
+            self.skipTest(str(reason))
+        self.assertGreater(measured.peak_bytes, 16 * MIB, "that much is in values")
+        self.assertGreater(measured.capacity_per_second, 0)
+        local = measured.measure(hermit_ways.NATIVE, 1.0, 0.5)
+        self.assertEqual((local["faults"], local["direct_share"]), (0, None))
+        for way in (hermit_ways.HERMIT, hermit_ways.OURS):
+            found = measured.measure(way, 0.5, 0.5)
+            self.assertGreater(found["faults"], 0, "half of it is far")
+            self.assertGreater(found["in_mib_s"], 0)
+            self.assertTrue(0 < found["p50_us"] <= found["p99_us"] <= found["p999_us"])
         self.assert_nothing_runs()
 
 

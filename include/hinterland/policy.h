@@ -128,7 +128,8 @@ typedef struct hl_policy_ops {
   /* The program faults on a page that is not there; arrived() follows, after room was made for it. Fills `next` with
    * up to `max` pages that are worth bringing as well, the most urgent first, and returns how many, or
    * HL_OWN_READ_AHEAD. Pages that are there, or were never used, are passed over; so are all when there is no room to
-   * spare. */
+   * spare. One of 16 is withheld to see whether the program wants it: where less than a quarter of these are wanted
+   * before as many pages have come as local memory holds, fewer come with each miss, down to one. */
   uint32_t (*missed)(void* state, hl_page page, hl_page* next, uint32_t max) HL__OPTIONAL;
   uint32_t flags HL__OPTIONAL; /* HL_POLICY_..., or 0 */
   /* Time goes by: while pages are taken out, some ten times a second in a program that is busy, once a second in one

@@ -57,6 +57,10 @@ constexpr Option kTable[] = {
      "in a "
      "signal handler. docs/tuning.md says for which programs signal is safe.",
      "--fault signal"},
+    {"reclaim", 0, choice, "HOW", "adaptive", "", 0, 0, "adaptive|hermit", kForRun, variable_and_file, true,
+     "Whose feedback says when pages leave ahead of need, and by how many threads: Hinterland's own, or, to compare, "
+     "that of Hermit (NSDI 2023) as published.",
+     "--reclaim hermit"},
     {"without", 0, choices, "FEATURE,...", "", "nothing is left out", 0, 0,
      "write-protect|move|poison|vectored-discard|feedback|background-reclaim|second-chance|batching|second-reclaimer|"
      "write-back-thread|write-forecast|read-ahead|second-mapper",

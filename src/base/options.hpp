@@ -78,6 +78,7 @@ enum class OptionId : std::uint8_t {
   key_file,
   timeout,
   fault,
+  reclaim,
   without,
   catch_calls,
   stat_dir,

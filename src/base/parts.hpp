@@ -2,7 +2,12 @@
 // otherwise; nothing but speed depends on them.
 #pragma once
 
+#include <cstdint>
+
 namespace hinterland {
+
+// Whose feedback says when pages are reclaimed ahead of need, and by how many threads: --reclaim.
+enum class Reclaim : std::uint8_t { adaptive, hermit };
 
 struct Parts {
   // Reclaim adapts: a second thread when one falls behind, second chances for clean pages while they are used, and

@@ -63,6 +63,7 @@ Result<Settings> settings_from_environment() {
   settings.timeout_ns = reader.number(OptionId::timeout);
   settings.faults_by_signal = reader.number(OptionId::fault) == 1;
   settings.core = reader.text(OptionId::core);
+  settings.reclaim = static_cast<Reclaim>(reader.number(OptionId::reclaim));
   std::uint64_t without = reader.number(OptionId::without);
   settings.without_write_protect = (without & 1) != 0;
   settings.without_move = (without & 2) != 0;

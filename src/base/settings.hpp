@@ -22,7 +22,8 @@ struct Settings {
   std::uint64_t timeout_ns = 0;
   // Kernel features that must not be used, though they are there.
   bool without_write_protect = false, without_move = false, without_poison = false, without_vectored_discard = false;
-  Parts parts;        // of the runtime
+  Parts parts;  // of the runtime
+  Reclaim reclaim = Reclaim::adaptive;
   std::string core;   // pattern of the core file to write when a signal ends the program; "" for none
   int verbosity = 0;  // -1 quiet, 0 warnings, 1 what is going on, 2 for debugging
 };

@@ -32,6 +32,7 @@ TEST_F(SettingsTest, DefaultsComeFromTheTable) {
   EXPECT_EQ(settings.key_file, "");
   EXPECT_EQ(settings.timeout_ns, 5'000'000'000u);
   EXPECT_FALSE(settings.without_move || settings.without_poison);
+  EXPECT_EQ(settings.reclaim, Reclaim::adaptive);
   EXPECT_EQ(settings.verbosity, 0);
 }
 
@@ -42,7 +43,7 @@ TEST_F(SettingsTest, ReadsEveryVariable) {
       {"WINDOW", "1T"},    {"TAKEOVER", "start"},
       {"TAKE", "protect"}, {"KEY_FILE", "/k"},
       {"TIMEOUT", "1s"},   {"WITHOUT", "move,write-protect,vectored-discard,second-reclaimer,second-mapper"},
-      {"VERBOSE", "2"}};
+      {"VERBOSE", "2"},    {"RECLAIM", "hermit"}};
   for (auto& [name, value] : values) setenv((std::string("HINTERLAND_") + name).c_str(), value, 1);
   Settings settings = settings_from_environment().value();
   EXPECT_EQ(settings.local_bytes, 64 * kMiB);
@@ -58,6 +59,7 @@ TEST_F(SettingsTest, ReadsEveryVariable) {
   EXPECT_FALSE(settings.without_poison);
   EXPECT_FALSE(settings.parts.second_reclaimer || settings.parts.second_mapper);
   EXPECT_TRUE(settings.parts.feedback && settings.parts.write_back_thread && settings.parts.read_ahead);
+  EXPECT_EQ(settings.reclaim, Reclaim::hermit);
   EXPECT_EQ(settings.verbosity, 2);
 }
 

@@ -13,8 +13,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "hinterland/policy.h"
-
 namespace hinterland {
 
 // X(name, help). Monotonic counters, since the start of the program.
@@ -172,8 +170,22 @@ struct InsideView {
   // may hold what the runtime needs to serve faults.
   std::atomic<std::int64_t> inside_offset;
   // Threads of ours: they serve faults, and must not be stopped. At most ten exist: four handlers, who writes back,
-  // who helps to map, two that reclaim, who gathers hints, the housekeeper.
-  std::array<std::atomic<std::int32_t>, 16> runtime_threads;
+  // who helps to map, two that reclaim, who gathers hints, the housekeeper; with --reclaim hermit 24, of which 16
+  // reclaim.
+  std::array<std::atomic<std::int32_t>, 32> runtime_threads;
+};
+
+// What the policy says of itself. Laid out as hl_policy_report (policy_host_aside.cpp holds it to that), which is not
+// included here: nearly all of the runtime would be compiled again for each change of policy.h.
+struct PolicyReport {
+  static constexpr std::uint32_t kFiguresMax = 8;
+  struct Figure {
+    char name[24];
+    std::uint64_t value;
+  };
+  char text[128];
+  std::uint32_t count;  // of the figures
+  Figure figures[kFiguresMax];
 };
 
 struct StatPage {
@@ -189,7 +201,7 @@ struct StatPage {
   char program[64];
   char far_url[256];  // without secrets
   char policy[32];
-  hl_policy_report policy_report;  // of a policy that has one
+  PolicyReport policy_report;  // of a policy that has one
   InsideView inside;
 
   CounterTable counters;

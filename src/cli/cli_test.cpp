@@ -269,9 +269,9 @@ TEST_F(CliTest, APageFullOfAnythingIsShownAndNothingBeyondIt) {
   Json json = program_json(**view);
   EXPECT_EQ(json["program"], std::string(sizeof(StatPage::program), 'x'));
   EXPECT_EQ(json["far_url"], std::string(sizeof(StatPage::far_url), 'x'));
-  EXPECT_EQ(json["policy_text"], std::string(sizeof(hl_policy_report::text), 'x'));
-  EXPECT_EQ(policy_figures(**view).size(), HL_POLICY_FIGURES_MAX);
-  EXPECT_EQ(policy_figures(**view)[0].first, std::string(sizeof(hl_policy_figure::name), 'x'));
+  EXPECT_EQ(json["policy_text"], std::string(sizeof(PolicyReport::text), 'x'));
+  EXPECT_EQ(policy_figures(**view).size(), PolicyReport::kFiguresMax);
+  EXPECT_EQ(policy_figures(**view)[0].first, std::string(sizeof(PolicyReport::Figure::name), 'x'));
   EXPECT_EQ(json["policy"], "xxx?" + std::string(sizeof(StatPage::policy) - 4, 'x'));
 }
 

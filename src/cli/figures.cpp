@@ -45,8 +45,8 @@ Json latency_json(const LatencyHistogram& histogram) {
 // What the page's policy says of itself: whoever owns the page may have written anything.
 std::vector<std::pair<std::string, std::uint64_t>> policy_figures(const StatPage& page) {
   std::vector<std::pair<std::string, std::uint64_t>> found;
-  std::uint32_t count = std::min(page.policy_report.count, HL_POLICY_FIGURES_MAX);
-  for (const hl_policy_figure& figure : std::span(page.policy_report.figures).first(count))
+  std::uint32_t count = std::min(page.policy_report.count, PolicyReport::kFiguresMax);
+  for (const PolicyReport::Figure& figure : std::span(page.policy_report.figures).first(count))
     found.emplace_back(text_of(figure.name), figure.value);
   return found;
 }

@@ -28,7 +28,7 @@ struct Figures {
 Json counters_json(const Figures& figures);
 Json gauges_json(const Figures& figures);
 Json latency_json(const LatencyHistogram& histogram);
-// What its policy counts for itself, in its order; at most HL_POLICY_FIGURES_MAX.
+// What its policy counts for itself, in its order; at most PolicyReport::kFiguresMax.
 std::vector<std::pair<std::string, std::uint64_t>> policy_figures(const StatPage& page);
 Json program_json(const StatPage& page);  // everything about one process
 

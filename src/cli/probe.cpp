@@ -56,6 +56,12 @@ void add_features(const KernelFeatures& works, std::uint64_t offered, std::vecto
   // docs/adr/0003-synchronous-write-protection.md
   findings.push_back({"WP_ASYNC", State::information,
                       (offered & abi::kFeatureWpAsync) != 0 ? "there, not used" : "not there, not needed", "", ""});
+  // A mapping is registered for this or for write protection, and changed pages are found by the latter.
+  findings.push_back({"access tracking (RWP)", State::information,
+                      read_write_protect_works()
+                          ? "there, not used"
+                          : "not there: refaults, hints and first writes tell which pages are in use",
+                      "", ""});
   findings.push_back(
       feature("MOVE", works.move, "6.8",
               "changed pages are protected and copied: four to five times the cost for runs of pages"));

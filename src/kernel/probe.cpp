@@ -142,6 +142,26 @@ Result<ProbedDescriptor> open_fault_descriptor(FaultDelivery delivery, int kept_
   return probed;
 }
 
+// The page is not touched while it is protected: nobody would serve that.
+bool read_write_protect_works() {
+  Result<OpenedDescriptor> opened = open_descriptor();
+  if (!opened) return false;
+  bool works = false;
+  void* page = mmap(nullptr, kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page != MAP_FAILED && handshake(opened->descriptor, abi::kFeatureReadWriteProtect)) {
+    *static_cast<volatile char*>(page) = 1;
+    uffdio_register place{};
+    place.range = {reinterpret_cast<std::uintptr_t>(page), kPageSize};
+    place.mode = abi::kRegisterReadWriteProtect;
+    abi::uffdio_rwprotect protect{place.range, abi::kReadWriteProtect};
+    works = ioctl(opened->descriptor, UFFDIO_REGISTER, &place) == 0 &&
+            ioctl(opened->descriptor, abi::kIoctlReadWriteProtect, &protect) == 0;
+  }
+  if (page != MAP_FAILED) munmap(page, kPageSize);
+  close(opened->descriptor);
+  return works;
+}
+
 int pidfd_for_self_advice() {
   if (g_disabled.vectored_discard) return -1;
   void* page = mmap(nullptr, kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -43,6 +43,10 @@ int pidfd_for_self_advice();
 // The features that `kernel` (open) has and that also work: each is tried out on pages that are thrown away.
 KernelFeatures try_features(Kernel& kernel);
 
+// Whether the kernel can tell of every use of a page that is there (RWP, Linux 7.2), tried out on a page that is
+// thrown away. False where there is no userfaultfd to be had.
+bool read_write_protect_works();
+
 // Features not to use although they are there: for experiments, and to test the slower ways. Call before open.
 struct DisabledFeatures {
   bool write_protect = false;

@@ -25,6 +25,7 @@ TEST(Probe, TheTrialsAgreeWithWhatTheKernelSays) {
   EXPECT_EQ(works.write_protect, (probed->offered & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0);
   EXPECT_EQ(works.move, (probed->offered & abi::kFeatureMove) != 0);
   EXPECT_EQ(works.poison, (probed->offered & abi::kFeaturePoison) != 0);
+  EXPECT_EQ(read_write_protect_works(), (probed->offered & abi::kFeatureReadWriteProtect) != 0);
 }
 
 TEST(Probe, WhatIsSwitchedOffDoesNotWork) {

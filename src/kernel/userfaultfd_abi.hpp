@@ -7,10 +7,11 @@
 
 namespace hinterland::abi {
 
-inline constexpr __u64 kFeatureExactAddress = 1u << 11;  // 5.18
-inline constexpr __u64 kFeaturePoison = 1u << 14;        // 6.6
-inline constexpr __u64 kFeatureWpAsync = 1u << 15;       // 6.7
-inline constexpr __u64 kFeatureMove = 1u << 16;          // 6.8
+inline constexpr __u64 kFeatureExactAddress = 1u << 11;      // 5.18
+inline constexpr __u64 kFeaturePoison = 1u << 14;            // 6.6
+inline constexpr __u64 kFeatureWpAsync = 1u << 15;           // 6.7
+inline constexpr __u64 kFeatureMove = 1u << 16;              // 6.8
+inline constexpr __u64 kFeatureReadWriteProtect = 1u << 17;  // 7.2: "RWP"
 
 struct uffdio_move {
   __u64 dst;
@@ -28,6 +29,14 @@ struct uffdio_poison {
   __s64 updated;
 };
 
+struct uffdio_rwprotect {
+  struct uffdio_range range;
+  __u64 mode;
+};
+inline constexpr __u64 kRegisterReadWriteProtect = 1u << 3;  // of a mapping; not with write protection
+inline constexpr __u64 kReadWriteProtect = 1u << 0;          // else it is lifted
+
+inline constexpr unsigned long kIoctlReadWriteProtect = _IOWR(0xAA, 0x09, struct uffdio_rwprotect);
 inline constexpr unsigned long kIoctlMove = _IOWR(0xAA, 0x05, struct uffdio_move);
 inline constexpr unsigned long kIoctlPoison = _IOWR(0xAA, 0x08, struct uffdio_poison);
 inline constexpr unsigned long kIoctlNewDescriptor = _IO(0xAA, 0x00);  // on /dev/userfaultfd (6.1)

@@ -138,7 +138,7 @@ void Pager::Impl::keep_to_part(std::uint64_t bytes, std::uint64_t used) {
   }
   if (bytes >> kPageShift == static_cast<std::uint64_t>(core.budget.limit())) return;
   core.budget.set_limit(bytes);
-  if (core.budget.should_start()) core.budget.wake_reclaimer();
+  if (core.budget.should_start()) core.ask_for_room();
 }
 
 // By the program's threads, about: each miss as long as a fault takes on average, or, where hints alone fetch, a
@@ -210,7 +210,8 @@ void Pager::Impl::refresh_gauges() {
   std::uint64_t frames = bytes_of_pages(core.frames.used());
   auto local = static_cast<std::uint64_t>(std::max<std::int64_t>(core.budget.local(), 0));
   set_gauge(Gauge::frames_bytes, frames);
-  set_gauge(Gauge::reserve_bytes, bytes_of_pages(core.budget.kept_in_hand()));
+  std::int64_t in_hand = core.hermit != nullptr ? core.hermit->kept_in_hand() : core.budget.kept_in_hand();
+  set_gauge(Gauge::reserve_bytes, bytes_of_pages(static_cast<std::size_t>(in_hand)));
   set_gauge(Gauge::resident_bytes, bytes_of_pages(local) - std::min(frames, bytes_of_pages(local)));
 }
 

@@ -92,6 +92,7 @@ Status Pager::Impl::create_parts() {
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   PolicyHost::Terms terms{&core.hint_map, &core.budget, options.policy_settings, options.policy_instead};
   if (Status status = core.policy.create(options.policy, core.pages, terms); !status) return status;
+  if (Status status = follow_hermit(); !status) return status;
   show_inside();
   return core.devices.create_space(core.window.bytes());
 }
@@ -111,6 +112,14 @@ void Pager::Impl::leave_out(const Parts& without) {
   if (!without.write_forecast) core.forecast.learn_nothing();
   if (!without.write_back_thread) handlers.leave_out_settler();
   if (!without.read_ahead) core.read_ahead_pages_max = 0;
+}
+
+// Where nothing is reclaimed in the background, or nothing follows feedback, there is none of Hermit's either.
+Status Pager::Impl::follow_hermit() {
+  if (options.reclaim != Reclaim::hermit || !core.parts.background_reclaim || !core.parts.feedback) return {};
+  core.hermit = std::make_unique<Hermit>();
+  core.flush_share.stay_low();  // handlers take no pages ahead of need
+  return core.hermit->create(core.budget, core.window.pages(), HermitReclaimers::wanted());
 }
 
 void Pager::Impl::show_inside() {
@@ -134,15 +143,12 @@ Status Pager::Impl::create_paging_parts() {
   direct = std::move(*second);
   if (Status status = handlers.create(*direct); !status) return status;
   reclaimer = std::make_unique<Reclaimer>(core, *background, handlers.companions(), kick_housekeeper);
+  hermit_reclaimers = std::make_unique<HermitReclaimers>(core, handlers.companions());
   return {};
 }
 
 Status Pager::Impl::start_paging_threads() {
   if (Status status = create_paging_parts(); !status) return status;
-  auto entry_reclaimer = [](void* self) -> void* {
-    static_cast<Reclaimer*>(self)->run();
-    return nullptr;
-  };
   gatherer_started = false;
   if (Status status = start_gatherer(); !status) return status;
   // The last that may fail: from here on pages leave, and there is no way back.
@@ -150,9 +156,17 @@ Status Pager::Impl::start_paging_threads() {
   if (core.faults_by_signal) core.kernel.expect_unwaited_copies();
   Status served = core.faults_by_signal ? handlers.start_lanes(kick_housekeeper) : handlers.start(kick_housekeeper);
   if (!served) return served;
-  if (Status status = start_runtime_thread("hl-reclaim", reclaimer.get(), entry_reclaimer); !status)
+  if (Status status = start_reclaim_threads(); !status)
     log::warning("%s; faults make room for themselves, and take longer", status.error().what());
   return {};
+}
+
+Status Pager::Impl::start_reclaim_threads() {
+  if (core.hermit != nullptr) return hermit_reclaimers->start(HermitReclaimers::wanted());
+  return start_runtime_thread("hl-reclaim", reclaimer.get(), [](void* self) -> void* {
+    static_cast<Reclaimer*>(self)->run();
+    return nullptr;
+  });
 }
 
 // Without it a program that closes our descriptors behind our back loses its far pages: said, for it is rare.
@@ -243,7 +257,7 @@ Status Pager::Impl::take_over_locked() {
   set_gauge(Gauge::takeover_resident_bytes, resident);
   core.managed.store(true);
   set_gauge(Gauge::managed, 1);
-  core.budget.wake_reclaimer();
+  core.ask_for_room();
   log::debug("paging began with %llu MiB resident, after %llu us", static_cast<unsigned long long>(resident / kMiB),
              static_cast<unsigned long long>(took_ns / 1000));
   return {};
@@ -273,7 +287,7 @@ int Pager::set_budget(std::uint64_t bytes) {
   if (!impl_->core.ledger.is_shared()) impl_->core.budget.set_limit(bytes);
   impl_->core.policy.gather_arrivals(bytes >= PolicyHost::kGatherFromBytes);
   set_gauge(Gauge::budget_bytes, bytes);
-  impl_->core.budget.wake_reclaimer();
+  impl_->core.ask_for_room();
   Impl::kick_housekeeper();
   return 0;
 }

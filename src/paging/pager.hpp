@@ -39,6 +39,7 @@ struct PagerOptions {
   FaultDelivery faults = FaultDelivery::messages;  // as the kernel was told; signals: paging begins at once
   bool take_by_move = true;  // dirty pages: take with MOVE if the kernel has it, else protect and copy
   Parts parts;
+  Reclaim reclaim = Reclaim::adaptive;
   // Called once, by a thread of the runtime, when paging begins: freed memory should now be given back promptly.
   void (*on_managed)() = nullptr;
   FaultObserver* observer = nullptr;  // told of each fault; lives as long as the process

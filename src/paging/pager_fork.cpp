@@ -61,6 +61,7 @@ void Pager::Impl::pause_movers() {
   hints.pause();
   background->mutex().lock();
   reclaimer->lock_helper();
+  hermit_reclaimers->lock();
   handlers.pause();
   direct->mutex().lock();
 }
@@ -68,6 +69,7 @@ void Pager::Impl::pause_movers() {
 void Pager::Impl::resume_movers() {
   direct->mutex().unlock();
   handlers.resume();
+  hermit_reclaimers->unlock();
   reclaimer->unlock_helper();
   background->mutex().unlock();
   hints.resume();
@@ -130,6 +132,7 @@ Status Pager::Impl::resume_in_child() {
   core.policy.after_fork_in_child();
   threads.clear();
   core.budget.after_fork_in_child();
+  if (core.hermit != nullptr) core.hermit->after_fork_in_child();
   if (Status status = core.devices.after_fork_in_child(); !status) return status;
   core.pinned.clear(core.window.pages());
   attributes_of_new = 0;
@@ -204,6 +207,7 @@ Status Pager::Impl::resume_paging_in_child() {
   static_cast<void>(background.release());
   static_cast<void>(direct.release());
   static_cast<void>(reclaimer.release());
+  static_cast<void>(hermit_reclaimers.release());
   hints.after_fork_in_child();
   return start_paging_threads();
 }

@@ -289,7 +289,8 @@ INSTANTIATE_TEST_SUITE_P(Variants, PagerForkTest,
                                            Variant{"ZmemMove", {"zmem:", true}},
                                            Variant{"SlowMove", {"sim:latency=50us,inner=mem:", true}},
                                            Variant{"SignalMem", {"mem:", true, true}},
-                                           Variant{"SignalSlow", {"sim:latency=50us,inner=mem:", true, true}}),
+                                           Variant{"SignalSlow", {"sim:latency=50us,inner=mem:", true, true}},
+                                           Variant{"Hermit", {.far_url = "mem:", .reclaim = Reclaim::hermit}}),
                          [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace

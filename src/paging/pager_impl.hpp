@@ -12,6 +12,7 @@
 
 #include "paging/heap_calls.hpp"
 #include "paging/out/evictor.hpp"
+#include "paging/out/hermit_reclaimers.hpp"
 #include "paging/out/reclaimer.hpp"
 #include "paging/page/copy_mark.hpp"
 #include "paging/page/core.hpp"
@@ -44,14 +45,17 @@ struct Pager::Impl {
   HandlerTeam handlers;
   SignalFaults signal_faults;
   std::unique_ptr<Reclaimer> reclaimer;
+  std::unique_ptr<HermitReclaimers> hermit_reclaimers;  // has threads only where there is core.hermit
   std::atomic<std::uint64_t> budget_bytes{0};
 
   // --- pager.cpp
   Status create_parts();
   void leave_out(const Parts& without);  // what is false there; before the first thread starts
+  Status follow_hermit();                // if the options say so
   void show_inside();                    // to `hinterland core`
   Status create_paging_parts();   // everything but threads: tests of the page machine drive the parts themselves
   Status start_paging_threads();  // the parts, and threads for them
+  Status start_reclaim_threads();
   Status start_housekeeper();
   // Paging begins: registers every region and lists the pages that are there. Once, by one thread.
   Status take_over();

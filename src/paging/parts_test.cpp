@@ -1,11 +1,14 @@
 // Each part of the runtime that --without leaves out really is out, and nothing is lost without it.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -35,6 +38,7 @@ class Watched : public FakeKernel {
  public:
   using FakeKernel::FakeKernel;
   std::size_t most_unmapped = 0, most_moved = 0;
+  std::function<void()> on_leaving;  // before pages are moved away
 
   int discard(std::span<const iovec> ranges) override {
     std::size_t bytes = 0;
@@ -44,6 +48,7 @@ class Watched : public FakeKernel {
   }
   std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override {
     most_moved = std::max(most_moved, length >> kPageShift);
+    if (on_leaving) on_leaving();
     return FakeKernel::move(target, source, length);
   }
 };
@@ -198,6 +203,53 @@ TEST(PartsTest, BackgroundReclaimKeepsRoomOrWaitsUntilThereIsNone) {
   EXPECT_TRUE(without->core().budget.should_start());  // I5
 }
 
+// Hermit 4.3, where the device takes its time: the page is asked for before others leave for it.
+TEST(ReclaimAsHermitTest, APageIsAskedForBeforeThereIsRoomForIt) {
+  for (bool as_hermit : {false, true}) {
+    auto* kernel = new Watched(FakeKernel::all_features());
+    MachineOptions options;
+    options.policy = &kSecondChancePolicy;
+    options.direct = false;
+    options.read_ahead_pages = 0;
+    PageMachine machine(options, 1, std::unique_ptr<FakeKernel>(kernel));
+    if (as_hermit) {
+      machine.core().hermit = std::make_unique<Hermit>();
+      ASSERT_TRUE(machine.core().hermit->create(machine.core().budget, options.window_pages, 1));
+    }
+    machine.map(0, 2 * options.budget_pages, kReadWrite);
+    for (std::uint32_t page = 0; page < 2 * options.budget_pages; ++page) machine.write(page);
+    std::uint32_t far = 0;
+    while (machine.core().pages[{far}].load().state() != PageState::far) ++far;
+    machine.core().budget.set_limit(bytes_of_pages(static_cast<std::size_t>(machine.core().budget.local())));
+    std::uint64_t before = machine.device()->submitted, asked_when_first_left = 0;
+    bool some_left = false;
+    kernel->on_leaving = [&] {
+      if (!some_left) asked_when_first_left = machine.device()->submitted - before;
+      some_left = true;
+    };
+    machine.read(far);
+    EXPECT_TRUE(some_left);
+    EXPECT_EQ(asked_when_first_left, as_hermit ? 1u : 0u);
+    kernel->on_leaving = nullptr;
+    EXPECT_EQ(machine.check_invariants(0), "");
+    EXPECT_EQ(machine.failure(), "");
+  }
+}
+
+TEST(ReclaimAsHermitTest, NothingIsLostInRandomSteps) {
+  for (bool direct : {true, false}) {
+    MachineOptions options;
+    options.policy = &kSecondChancePolicy;
+    options.direct = direct;
+    PageMachine machine(options, 7);
+    machine.core().hermit = std::make_unique<Hermit>();
+    ASSERT_TRUE(machine.core().hermit->create(machine.core().budget, options.window_pages, 2));
+    for (int step = 0; step < 3000; ++step) machine.random_step();
+    EXPECT_EQ(machine.check_invariants(0), "") << machine.last_step();
+    EXPECT_EQ(machine.failure(), "");
+  }
+}
+
 // --- with threads and the real kernel -----------------------------------------------------------------------------
 
 constexpr std::uint32_t kMany = 4096;  // pages: four times the budget
@@ -350,6 +402,82 @@ TEST_F(RealPartsTest, WriteBackThread) {
   RealPagerOptions signals;
   signals.faults_by_signal = true;
   expect_seen(&Parts::write_back_thread, true, [] { return has_thread("hl-write-back"); }, signals);
+}
+
+class RealHermitTest : public RealPartsTest {
+ protected:
+  static RealPagerOptions options(const std::string& far_url) {
+    RealPagerOptions options;
+    options.reclaim = Reclaim::hermit;
+    options.far_url = far_url;
+    options.budget_bytes = 12 * kMiB;  // more than the 8 MiB that are kept free at first
+    return options;
+  }
+  static std::string fill(Pager& pager, std::intptr_t* mapped) {
+    *mapped = pager.map(bytes_of_pages(2 * kMany), kPageSize, kReadWrite);
+    if (*mapped < 0) return "cannot map";
+    auto* words = reinterpret_cast<std::uint64_t*>(*mapped);
+    for (std::size_t page = 0; page < 2 * kMany; ++page) words[page * kWords] = page;
+    return "";
+  }
+  static std::string look(std::intptr_t mapped, const char* whose) {
+    auto* words = reinterpret_cast<std::uint64_t*>(mapped);
+    for (std::size_t page = 0; page < 2 * kMany; ++page)
+      if (words[page * kWords] != page) return whose + (" page " + std::to_string(page)) + " is wrong";
+    return "";
+  }
+  static constexpr std::size_t kWords = kPageSize / sizeof(std::uint64_t);
+};
+
+TEST_F(RealHermitTest, ItsThreadsReclaimAndOursIsNotThere) {
+  for (const char* far_url : {"mem:", "sim:latency=20us,inner=mem:"})
+    run_with_real_pager(options(far_url), [](Pager& pager) -> std::string {
+      std::uint64_t before = counted(Counter::reclaim_background_pages);
+      std::intptr_t mapped = 0;
+      for (int round = 0; round < 100 && counted(Counter::reclaim_background_pages) == before; ++round) {
+        if (std::string wrong = fill(pager, &mapped); !wrong.empty()) return wrong;
+        if (std::string wrong = look(mapped, "a"); !wrong.empty()) return wrong;
+        if (std::string wrong = audit(pager, true); !wrong.empty()) return wrong;
+        pager.unmap(static_cast<std::uintptr_t>(mapped), bytes_of_pages(2 * kMany));
+      }
+      if (has_thread("hl-reclaim")) return "our own reclaimer is there, too";
+      if (!has_thread("hl-reclaim-0")) return "there is no thread of Hermit's";
+      return counted(Counter::reclaim_background_pages) > before ? "" : "nothing is reclaimed in the background";
+    });
+}
+
+TEST_F(RealHermitTest, AForkedChildHasItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer cannot start threads in the child of a process with several threads";
+#endif
+  run_with_real_pager(options("mem:"), [](Pager& pager) -> std::string {
+    std::intptr_t mapped = 0;
+    if (std::string wrong = fill(pager, &mapped); !wrong.empty()) return wrong;
+    if (pager.before_fork() != 0) return "cannot prepare a fork";
+    pid_t child = fork();
+    if (child == 0) {
+      pager.after_fork_in_child();
+      std::string wrong = look(mapped, "the child's");
+      if (wrong.empty() && !has_thread("hl-reclaim-0")) wrong = "no thread in the child";
+      if (!wrong.empty()) std::fprintf(stderr, "%s\n", wrong.c_str());
+      _exit(wrong.empty() ? 0 : 1);
+    }
+    pager.after_fork_in_parent(child > 0);
+    int status = 1;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) return "the child failed";
+    return look(mapped, "the parent's");
+  });
+}
+
+TEST_F(RealHermitTest, WithoutBackgroundReclaimThereIsNone) {
+  RealPagerOptions left_out = options("mem:");
+  left_out.parts = without(&Parts::background_reclaim);
+  run_with_real_pager(left_out, [](Pager& pager) -> std::string {
+    std::intptr_t mapped = 0;
+    if (std::string wrong = fill(pager, &mapped); !wrong.empty()) return wrong;
+    if (has_thread("hl-reclaim-0")) return "there is a thread of Hermit's";
+    return look(mapped, "a");
+  });
 }
 
 }  // namespace

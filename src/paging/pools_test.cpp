@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <vector>
 
 #include "paging/testing/page_machine.hpp"
@@ -55,6 +56,50 @@ class Pools : public ::testing::Test {
 
   PageMachine machine_{options(), 1};
 };
+
+// A policy that keeps what it is told of mappings; of the process and of regions alike.
+std::vector<std::string> g_told;
+
+hl_policy_ops telling_policy() {
+  hl_policy_ops telling = kFifoPolicy;
+  telling.mapped = [](void*, const hl_mapping* mapping) {
+    g_told.push_back(std::string(mapping->tag) + " of kind " + std::to_string(mapping->kind) + ", " +
+                     std::to_string(mapping->pages) + " pages at " + std::to_string(mapping->place));
+  };
+  telling.unmapped = [](void*, std::uint64_t place, std::uint64_t pages) {
+    g_told.push_back("none, " + std::to_string(pages) + " pages at " + std::to_string(place));
+  };
+  return telling;
+}
+const hl_policy_ops kTellingPolicy = telling_policy();
+
+TEST(PoolsOfATellingPolicy, HearTheTagsOfRegions) {
+  MachineOptions options;
+  options.policy = &kTellingPolicy;
+  PageMachine machine(options, 1);
+  machine.parts().budget_bytes = bytes_of_pages(96);
+  auto place_of = [&](std::intptr_t address) {
+    return std::to_string(machine.core().window.index_of(static_cast<std::uintptr_t>(address)).value);
+  };
+  g_told.clear();
+  // One that is told apart, and one that is the process's but for its tag.
+  const RegionOptions index{.share_bytes = bytes_of_pages(16), .tag = "index"};
+  int pool = 0;
+  std::intptr_t first = machine.pager().create_region(bytes_of_pages(32), index, &pool);
+  std::intptr_t second = machine.pager().map(bytes_of_pages(16), kPageSize, kReadWrite, MAP_NORESERVE, 0,
+                                             {HL_MAPPING_REGION, "scratch"});
+  std::intptr_t third = machine.pager().map(bytes_of_pages(16), kPageSize, kReadWrite);
+  ASSERT_GT(std::min({first, second, third}), 0);
+  machine.pager().destroy_region(static_cast<std::uintptr_t>(first), bytes_of_pages(32), index, pool);
+  machine.pager().unmap(static_cast<std::uintptr_t>(second), bytes_of_pages(16));
+  std::vector<std::string> wanted{"index of kind 2, 32 pages at " + place_of(first),
+                                  "scratch of kind 2, 16 pages at " + place_of(second),
+                                  " of kind 0, 16 pages at " + place_of(third)};
+  // All open pools hear that places are no longer mapped: the process's, and while there is one, the region's.
+  wanted.insert(wanted.end(), 2, "none, 32 pages at " + place_of(first));
+  wanted.push_back("none, 16 pages at " + place_of(second));
+  EXPECT_EQ(g_told, wanted);
+}
 
 TEST_F(Pools, ColdPagesLeaveFirst) {
   machine_.map(0, 64, kReadWrite);

@@ -12,6 +12,7 @@
 #include "base/stats.hpp"
 #include "hinterland/policy.hpp"
 #include "paging/page/policy_host.hpp"
+#include "paging/testing/victims.hpp"
 #include "policy/plugin.hpp"
 #include "policy/policies.hpp"
 
@@ -87,11 +88,7 @@ class InterfaceTest : public ::testing::Test {
     for (std::uint32_t page = 0; page < kPages; ++page) pages_.note_used({page});
     if (!host_.create(&kListener, pages_, {.settings = "", .instead = &kFifoPolicy})) std::abort();
   }
-  std::vector<hl_page> choose(std::size_t count) {
-    std::vector<hl_page> victims(count);
-    victims.resize(host_.choose_victims(victims));
-    return victims;
-  }
+  std::vector<hl_page> choose(std::size_t count) { return testing::victims_of(host_, count); }
   PageTable pages_;
   PolicyHost host_;
 };
@@ -120,7 +117,7 @@ TEST_F(InterfaceTest, TimeGoesByTenTimesASecondAtMost) {
 
 TEST_F(InterfaceTest, ShowsFiguresOfItsOwn) {
   host_.look_after(1);
-  const hl_policy_report& report = stat_page()->policy_report;
+  const PolicyReport& report = stat_page()->policy_report;
   EXPECT_STREQ(report.text, "all is well");
   ASSERT_EQ(report.count, 2u);
   EXPECT_STREQ(report.figures[1].name, "figure_1");

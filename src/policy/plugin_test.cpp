@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "paging/page/policy_host.hpp"
+#include "paging/testing/victims.hpp"
 #include "policy/plugin.hpp"
 #include "policy/policies.hpp"
 
@@ -65,8 +66,7 @@ class PluginTest : public ::testing::Test {
       std::abort();
   }
   std::set<hl_page> choose(std::size_t count) {
-    std::vector<hl_page> victims(count);
-    victims.resize(host_.choose_victims(victims));
+    std::vector<hl_page> victims = testing::victims_of(host_, count);
     return {victims.begin(), victims.end()};
   }
   // Of 100 pages that were there all have left in the end, none twice, and the built-in policy was asked for the
@@ -150,6 +150,38 @@ TEST_F(PluginTest, IsToldOfUsesAndMisses) {
   EXPECT_EQ(next[0], PageIndex{201});
   EXPECT_EQ(next[1], PageIndex{205});
   EXPECT_EQ(Plugin::missed_pages.size(), 2u);
+}
+
+// chosen_ahead_test.cpp has the rule.
+TEST_F(PluginTest, ReadsAheadAsMuchAsIsUsed) {
+  constexpr std::uint32_t kFirst = 1024;
+  for (std::uint32_t page = kFirst; page < kPages; ++page) pages_[{page}].reset(PageWord{}.far(far::FarPage{}));
+  Plugin::next.resize(8);
+  Plugin::next_count = 8;
+  std::array<PageIndex, 8> next;
+  std::uint32_t at = 0;
+  // Of the eight that it wants with a miss the program uses all, or none; so many pages come in meanwhile. Returns
+  // how many are allowed.
+  auto miss = [&](bool used) {
+    for (hl_page& page : Plugin::next) page = pages_.dense_of({kFirst + at++ % (kPages - kFirst)});
+    std::vector<hl_page> wanted = Plugin::next;
+    std::size_t allowed = host_.missed({200}, next).value();
+    std::vector<PageIndex> brought(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(allowed));
+    for (std::size_t i = 0; used && i < wanted.size(); ++i)
+      if (PageIndex page = pages_.page_of(wanted[i]); std::ranges::count(brought, page) == 0) {
+        Plugin::next_count = 0;
+        static_cast<void>(host_.missed(page, next));
+      }
+    Plugin::next_count = 8;
+    host_.arrived({300}, 9, HL_ARRIVAL_FAULT);
+    host_.departed({300}, 9);
+    return allowed;
+  };
+  EXPECT_EQ(miss(false), 8u);
+  for (int i = 0; i < 4000; ++i) miss(false);
+  EXPECT_LE(miss(false), 1u);
+  for (int i = 0; i < 4000; ++i) miss(true);
+  EXPECT_GE(miss(true), 7u);
 }
 
 TEST_F(PluginTest, ThatWantsAPageThatDoesNotExistIsReplaced) {

@@ -11,6 +11,7 @@
 
 #include "far/test_support.hpp"
 #include "paging/page/policy_host.hpp"
+#include "paging/testing/victims.hpp"
 #include "policy/policies.hpp"
 
 namespace hinterland {
@@ -27,12 +28,6 @@ PageTable& table() {
     return pages;
   }();
   return *made;
-}
-
-std::vector<hl_page> choose(PolicyHost& host, std::size_t count) {
-  std::vector<hl_page> victims(count);
-  victims.resize(host.choose_victims(victims));
-  return victims;
 }
 
 class PolicyTest : public ::testing::TestWithParam<const hl_policy_ops*> {
@@ -54,10 +49,10 @@ TEST_P(PolicyOrderTest, WithoutReusePagesLeaveInTheOrderTheyCame) {
   host.arrived({7}, 1, HL_ARRIVAL_FAULT);
   host.arrived({0}, 2, HL_ARRIVAL_READ_AHEAD);
   EXPECT_EQ(host.size(), 8u);
-  EXPECT_EQ(choose(host, 6), (std::vector<hl_page>{100, 101, 102, 103, 104, 7}));
+  EXPECT_EQ(testing::victims_of(host, 6), (std::vector<hl_page>{100, 101, 102, 103, 104, 7}));
   EXPECT_EQ(host.size(), 2u);
-  EXPECT_EQ(choose(host, 10), (std::vector<hl_page>{0, 1}));
-  EXPECT_TRUE(choose(host, 10).empty());
+  EXPECT_EQ(testing::victims_of(host, 10), (std::vector<hl_page>{0, 1}));
+  EXPECT_TRUE(testing::victims_of(host, 10).empty());
 }
 
 TEST_P(PolicyTest, DepartedPagesAreNotChosen) {
@@ -66,7 +61,7 @@ TEST_P(PolicyTest, DepartedPagesAreNotChosen) {
   host.departed({3000}, 5);  // not there: nothing to do
   host.departed({12}, 1);
   EXPECT_EQ(host.size(), 7u);
-  std::vector<hl_page> victims = choose(host, 100);
+  std::vector<hl_page> victims = testing::victims_of(host, 100);
   std::ranges::sort(victims);
   EXPECT_EQ(victims, (std::vector<hl_page>{10, 11, 15, 16, 17, 18, 19}));
 }
@@ -76,7 +71,7 @@ TEST_P(PolicyTest, APageIsListedOnce) {
   host.arrived({5}, 1, HL_ARRIVAL_FAULT);
   host.arrived({kPages - 1}, 1, HL_ARRIVAL_RETURNED);
   EXPECT_EQ(host.size(), 2u);
-  EXPECT_EQ(choose(host, 10).size(), 2u);
+  EXPECT_EQ(testing::victims_of(host, 10).size(), 2u);
 }
 
 TEST_P(PolicyTest, RandomCallsAgreeWithASet) {
@@ -93,7 +88,7 @@ TEST_P(PolicyTest, RandomCallsAgreeWithASet) {
         for (hl_page page = first; page < first + count; ++page) resident.erase(page);
         break;
       case 1:
-        for (hl_page victim : choose(host, count)) ASSERT_EQ(resident.erase(victim), 1u) << victim;
+        for (hl_page victim : testing::victims_of(host, count)) ASSERT_EQ(resident.erase(victim), 1u) << victim;
         break;
       default:
         host.arrived({first}, count, static_cast<hl_arrival>(random() % 6));
@@ -101,7 +96,7 @@ TEST_P(PolicyTest, RandomCallsAgreeWithASet) {
     }
     ASSERT_EQ(host.size(), resident.size());
   }
-  EXPECT_EQ(choose(host, kPages).size(), resident.size());
+  EXPECT_EQ(testing::victims_of(host, kPages).size(), resident.size());
 }
 
 std::string name_of(const ::testing::TestParamInfo<const hl_policy_ops*>& policy) {
@@ -119,9 +114,9 @@ TEST(SecondChanceTest, ARefaultedPageOutlivesOthers) {
   ASSERT_TRUE(host.create(&kSecondChancePolicy, table()).has_value());
   host.arrived({1}, 1, HL_ARRIVAL_REFAULT);
   host.arrived({100}, 20, HL_ARRIVAL_FIRST_TOUCH);
-  std::vector<hl_page> victims = choose(host, 20);
+  std::vector<hl_page> victims = testing::victims_of(host, 20);
   EXPECT_EQ(std::count(victims.begin(), victims.end(), 1u), 0);
-  EXPECT_EQ(choose(host, 1), std::vector<hl_page>{1});
+  EXPECT_EQ(testing::victims_of(host, 1), std::vector<hl_page>{1});
 }
 
 TEST(SecondChanceTest, ProvenPagesFallBackWhenThereAreTooMany) {
@@ -129,7 +124,7 @@ TEST(SecondChanceTest, ProvenPagesFallBackWhenThereAreTooMany) {
   ASSERT_TRUE(host.create(&kSecondChancePolicy, table()).has_value());
   host.arrived({0}, 1000, HL_ARRIVAL_REFAULT);
   host.arrived({2000}, 10, HL_ARRIVAL_FAULT);
-  std::vector<hl_page> victims = choose(host, 300);
+  std::vector<hl_page> victims = testing::victims_of(host, 300);
   // The oldest proven pages leave before the unproven newcomers.
   EXPECT_EQ(std::count_if(victims.begin(), victims.end(), [](hl_page page) { return page >= 2000; }), 0);
   EXPECT_EQ(victims.front(), 0u);
@@ -141,14 +136,14 @@ class DeparturesTest : public ::testing::TestWithParam<const hl_policy_ops*> {
   void SetUp() override {
     ASSERT_TRUE(host.create(GetParam(), table()).has_value());
     host.arrived({0}, 40, HL_ARRIVAL_FAULT);
-    left = choose(host, 20);
+    left = testing::victims_of(host, 20);
     ASSERT_EQ(left.front(), 0u);
   }
   // Page 0 comes back; whether it outlives those that were there before, and one of those that came after it.
   bool outlives(hl_arrival why) {
     host.arrived({0}, 1, why);
     host.arrived({1000}, 20, HL_ARRIVAL_FIRST_TOUCH);
-    std::vector<hl_page> victims = choose(host, host.size() - 20);
+    std::vector<hl_page> victims = testing::victims_of(host, host.size() - 20);
     return std::ranges::find(victims, 0u) == victims.end();
   }
   PolicyHost host;
@@ -189,11 +184,11 @@ TEST(PriorityTest, HigherPrioritiesLeaveFirst) {
   host.arrived({0}, 100, HL_ARRIVAL_FIRST_TOUCH);
   host.arrived({200}, 50, HL_ARRIVAL_HINT, 3);
   host.arrived({300}, 50, HL_ARRIVAL_HINT, 15);
-  std::vector<hl_page> victims = choose(host, 92);
+  std::vector<hl_page> victims = testing::victims_of(host, 92);
   // Of each priority the last are newcomers, which are about to be used: they stay while there are others.
   for (std::uint32_t i = 0; i < 44; ++i) EXPECT_EQ(victims[i], 300 + i);
   for (std::uint32_t i = 44; i < 90; ++i) EXPECT_EQ(victims[i], 200 + i - 44) << i;
-  EXPECT_EQ(choose(host, 200).size(), 108u);
+  EXPECT_EQ(testing::victims_of(host, 200).size(), 108u);
 }
 
 TEST(PriorityTest, APageThatComesBackKeepsItsPriority) {
@@ -201,13 +196,13 @@ TEST(PriorityTest, APageThatComesBackKeepsItsPriority) {
   ASSERT_TRUE(host.create(&kPriorityPolicy, table()).has_value());
   host.arrived({7}, 1, HL_ARRIVAL_HINT, 9);
   host.arrived({8}, 1, HL_ARRIVAL_HINT, 9);
-  EXPECT_EQ(choose(host, 2), (std::vector<hl_page>{7, 8}));
+  EXPECT_EQ(testing::victims_of(host, 2), (std::vector<hl_page>{7, 8}));
   host.arrived({100}, 20, HL_ARRIVAL_FAULT);
   host.arrived({8}, 1, HL_ARRIVAL_RETURNED);
   host.arrived({7}, 1, HL_ARRIVAL_REFAULT);
-  EXPECT_EQ(choose(host, 2), (std::vector<hl_page>{8, 7}));
+  EXPECT_EQ(testing::victims_of(host, 2), (std::vector<hl_page>{8, 7}));
   host.arrived({7}, 1, HL_ARRIVAL_FAULT);  // another time, without a hint
-  EXPECT_EQ(choose(host, 1), std::vector<hl_page>{100});
+  EXPECT_EQ(testing::victims_of(host, 1), std::vector<hl_page>{100});
 }
 
 // What was never used has no number: a policy is not told that it departed.
@@ -220,7 +215,7 @@ TEST(PolicyHostTest, PagesNeverUsedDoNotDepart) {
   host.arrived({40}, 2, HL_ARRIVAL_FAULT);
   host.departed({0}, 40);
   host.departed({41}, 100);
-  EXPECT_EQ(choose(host, 10), std::vector<hl_page>{40});
+  EXPECT_EQ(testing::victims_of(host, 10), std::vector<hl_page>{40});
 }
 
 TEST(PolicyHostTest, RefusesAnotherVersionOfTheInterface) {

@@ -50,6 +50,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.faults = faults;
   options.take_by_move = settings->take != Settings::Take::protect;
   options.parts = settings->parts;
+  options.reclaim = settings->reclaim;
   if (observer_of != nullptr) options.observer = observer_of(*settings);
   options.observe_on_request = observe_on_request;
   Result<Pager*> started = Pager::start(options, kernel, std::move(*device));

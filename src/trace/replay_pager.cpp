@@ -80,6 +80,7 @@ bool ReplayPager::missed(std::uint64_t page, std::uint32_t most, std::vector<std
   next->clear();
   if (ops_->missed == nullptr) return false;
   hl_page wanted[kRunMax];
+  ahead_.wants(number_of(page));
   std::uint32_t count = ops_->missed(policy_, number_of(page), wanted, std::min(most, kRunMax));
   if (count == HL_OWN_READ_AHEAD) return false;
   take_next(std::span(wanted, std::min(count, most)), next);
@@ -90,14 +91,19 @@ void ReplayPager::hinted(std::uint64_t page, std::uint32_t most, std::vector<std
   next->clear();
   if (ops_->hinted == nullptr) return;
   hl_page wanted[kRunMax];
+  ahead_.wants(number_of(page));
   most = std::min(most, kRunMax);
   std::uint32_t count = ops_->hinted(policy_, number_of(page), wanted, most);
   take_next(std::span(wanted, std::min(count, most)), next);
 }
 
-void ReplayPager::take_next(std::span<const hl_page> wanted, std::vector<std::uint64_t>* next) const {
-  for (hl_page number : wanted)
-    if (number < addresses_.size()) next->push_back(addresses_[number]);
+// As PolicyHost::allow_next().
+void ReplayPager::take_next(std::span<hl_page> wanted, std::vector<std::uint64_t>* next) {
+  auto known = std::ranges::remove_if(wanted, [this](hl_page number) { return number >= addresses_.size(); });
+  wanted = wanted.first(static_cast<std::size_t>(known.begin() - wanted.begin()));
+  auto is_far = [this](hl_page number) { return pages_[number].state == State::far; };
+  std::size_t allowed = ahead_.allow(wanted, came_, static_cast<std::uint64_t>(budget_.limit()), is_far);
+  for (hl_page number : wanted.first(allowed)) next->push_back(addresses_[number]);
 }
 
 bool ReplayPager::expects_write(std::uint64_t page, bool samples) {
@@ -127,6 +133,7 @@ void ReplayPager::tick(std::uint64_t now_ns) {
 
 // As PolicyHost::deliver().
 void ReplayPager::tell_arrived(hl_page number, hl_arrival why, std::uint8_t priority) {
+  ++came_;
   bool asks = ops_->admits != nullptr && why < HL_ARRIVAL_REFAULT && not_admitted_.size() < PolicyHost::kColdMax;
   if (asks && ops_->admits(policy_, number, why) == 0)
     not_admitted_.push_back(number);

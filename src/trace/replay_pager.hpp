@@ -106,7 +106,7 @@ class ReplayPager {
     hl_page number;
   };
 
-  void take_next(std::span<const hl_page> wanted, std::vector<std::uint64_t>* next) const;
+  void take_next(std::span<hl_page> wanted, std::vector<std::uint64_t>* next);
   void tell_arrived(hl_page number, hl_arrival why, std::uint8_t priority);
   std::uint32_t choose(std::span<hl_page> out);
   hl_page number_of(std::uint64_t page);
@@ -142,6 +142,8 @@ class ReplayPager {
   std::vector<std::uint64_t> left_;   // since keep_room()
   std::deque<hl_page> not_admitted_;  // are there, and leave first
   std::uint64_t next_tick_ns_ = 0;
+  ChosenAhead ahead_;
+  std::uint64_t came_ = 0;                             // pages that the policy was told of
   std::unordered_map<std::uint64_t, hl_page> groups_;  // of 16 pages, numbered as they come, as the page table does
   std::vector<ReplayPage> pages_;                      // by the policy's number
   std::vector<std::uint64_t> addresses_;               // by the policy's number

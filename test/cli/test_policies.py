@@ -84,6 +84,73 @@ HL_POLICY_PLUGIN = {
 """
 
 
+# FIFO; its text is the tags that it is told of, and which of their regions are gone. The process's policy and those of
+# regions share what they know.
+TAGS = r"""
+#include <hinterland/policy.hpp>
+#include <cstdio>
+namespace {
+struct Region {
+  std::uint64_t place;
+  char tag[16];
+  bool gone;
+};
+Region regions[8];
+unsigned count;
+class Tags {
+ public:
+  bool create(const hl_policy_env& environment) { return links_.create(environment); }
+  bool holds(hl_page page) const { return links_.in_list(page); }
+  std::uint64_t size() const { return pages_.size(); }
+  void arrived(hl_page page, hl_arrival, std::uint8_t) { pages_.push_back(links_, page); }
+  void departed(hl_page page) { pages_.remove(links_, page); }
+  hl_page choose(std::uint32_t&) { return pages_.pop_front(links_); }
+  void mapped(const hl_mapping& mapping) {
+    if (mapping.kind != HL_MAPPING_REGION || mapping.tag[0] == 0 || count == 8) return;
+    regions[count].place = mapping.place;
+    std::snprintf(regions[count].tag, sizeof regions[count].tag, "%s", mapping.tag);
+    regions[count++].gone = false;
+  }
+  void unmapped(std::uint64_t place, std::uint64_t) {
+    for (unsigned i = 0; i < count; ++i)
+      if (regions[i].place == place) regions[i].gone = true;
+  }
+  void report(hl_policy_report& out) {
+    int length = std::snprintf(out.text, sizeof out.text, "tags");
+    for (unsigned i = 0; i < count; ++i)
+      length += std::snprintf(out.text + length, sizeof out.text - length, " %s%s", regions[i].gone ? "no-" : "",
+                              regions[i].tag);
+  }
+
+ private:
+  hl::policy::PageLinks links_;
+  hl::policy::PageList pages_;
+};
+}  // namespace
+HL_POLICY_PLUGIN = hl::policy::ops_of<Tags>("tags", "");
+"""
+
+# Two regions with tags, one of them with a share of its own, and one without; goes on when it is told to.
+REGIONS = r"""
+#include <hinterland/region.h>
+#include <stdio.h>
+static int create(struct hl_region* region, size_t share, const char* tag) {
+  const struct hl_region_options options = {share, HL_RDAHEAD_DEFAULT, NULL, NULL, tag};
+  return hl_region_create(region, 1 << 20, &options);
+}
+int main(void) {
+  struct hl_region index, scratch, other;
+  if (create(&index, 1 << 20, "index") != 0 || create(&scratch, HL_SHARE_COMMON, "scratch") != 0 ||
+      create(&other, HL_SHARE_COMMON, NULL) != 0)
+    return 1;
+  ((char*)index.data)[0] = ((char*)scratch.data)[0] = 1;
+  if (getchar() < 0) return 2;
+  if (hl_region_destroy(&index) != 0) return 3;
+  return getchar() < 0;
+}
+"""
+
+
 class PolicyTest(CommandTest):
     def compile(self, source, output, *flags, compiler="cc"):
         done = subprocess.run([compiler, "-O1", "-I", INCLUDE, source, "-o", self.path(output), *flags],
@@ -163,6 +230,27 @@ class Examples(PolicyTest):
         self.assertEqual((child.returncode, rest, errors), (0, "", ""))
         self.assertEqual(int(sum_line), 2 * sum(page % 256 for page in range(24 * 256)))
         self.assertGreater(figures["not_admitted"], 1000)
+
+    def test_tags_of_regions(self):
+        """A region's tag reaches the policy, and that the region is gone."""
+        self.need_library()
+        self.compile(self.write("tags.cpp", TAGS), "tags.so", "-std=c++20", "-fPIC", "-shared", compiler="c++")
+        self.compile(self.write("regions.c", REGIONS), "regions")
+        child = subprocess.Popen([HINTERLAND, "run", "--local", "8M", "--far", "mem:", "--takeover", "start", "--policy",
+                                  "./tags.so", "--", "./regions"], env=self.environment, cwd=self.directory, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with child:
+            for wanted in ("tags index scratch", "tags no-index scratch"):
+                said = ""
+                while said != wanted and child.poll() is None:  # told once a second at least
+                    programs = json.loads(self.call("stat", "--json").stdout)["programs"]
+                    said = next((each["policy_text"] for each in programs if each["program"].endswith("regions")), "")
+                    time.sleep(0.02)
+                child.stdin.write("\n")
+                child.stdin.flush()
+            rest, errors = child.communicate(timeout=100)
+        self.assertEqual((child.returncode, rest, errors), (0, "", ""))
+        self.assertEqual(said, "tags no-index scratch")
 
     def test_csr_in_cxx(self):
         """Memory is gone through twice: a part of it stays."""

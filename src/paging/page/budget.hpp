@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "base/mutex.hpp"
 #include "base/units.hpp"
@@ -28,6 +29,12 @@ class Budget {
   }
   // Likewise: what is kept in hand depends on the limit alone.
   void keep_the_usual_in_hand() { adapts_ = false; }
+  // Likewise: whether to reclaim ahead of need is another's to say, whom every arrival asks (hermit.hpp).
+  void leave_to_others() {
+    keeps_in_hand_ = adapts_ = false;
+    asks_always_ = counts_charges_ = true;
+    set_limit(bytes_of_pages(static_cast<std::size_t>(limit())));
+  }
   void park_nothing() { parks_ = false; }
   // Before any other thread is there: frames hold pages no longer than it takes to write them, and a run to be moved.
   void park_few() { park_share_ = 64; }
@@ -35,7 +42,13 @@ class Budget {
   std::int64_t local() const { return local_.load(std::memory_order_relaxed); }
   std::int64_t free() const { return limit() - local(); }
 
-  void add(std::int64_t pages) { local_.fetch_add(pages); }
+  void add(std::int64_t pages) {
+    local_.fetch_add(pages);
+    if (counts_charges_) [[unlikely]]
+      charged_.fetch_add(static_cast<std::uint64_t>(pages), std::memory_order_relaxed);
+  }
+  // Pages that have become local since leave_to_others().
+  std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
   void subtract(std::int64_t pages) { local_.fetch_sub(pages, std::memory_order_relaxed); }
   void reset_local(std::int64_t pages) { local_.store(pages, std::memory_order_relaxed); }
 
@@ -105,6 +118,7 @@ class Budget {
   static constexpr unsigned kCalmTimes = 64;
   static constexpr int kDoublingsMax = 1;  // three were measured: a tenth to a quarter more misses, and no less time
   static constexpr std::int64_t kLeastInHand = 16, kMostInHand = 4096;  // pages, of the low watermark
+  static constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::max();
 
   void keep_doubled(int times) {
     doublings_.store(times, std::memory_order_relaxed);
@@ -120,7 +134,7 @@ class Budget {
     std::int64_t usual = limit() / 128 << doublings_.load(std::memory_order_relaxed);
     std::int64_t most = std::min(std::max(limit() / 16, kLeastInHand), kMostInHand);
     std::int64_t start = keeps_in_hand_ ? std::clamp(usual, kLeastInHand, most) : 0;
-    start_.store(start);
+    start_.store(asks_always_ ? kAlways : start);
     stop_.store(2 * start, std::memory_order_relaxed);
   }
 
@@ -129,7 +143,8 @@ class Budget {
   alignas(64) std::atomic<std::int64_t> limit_{0};
   std::atomic<std::int64_t> start_{0};
   std::atomic<std::int64_t> stop_{0};
-  bool keeps_in_hand_ = true, parks_ = true, adapts_ = true;
+  bool keeps_in_hand_ = true, parks_ = true, adapts_ = true, asks_always_ = false, counts_charges_ = false;
+  std::atomic<std::uint64_t> charged_{0};
   std::atomic<int> doublings_{0};
   unsigned calm_ = 0;             // the reclaimer's
   std::int64_t park_share_ = 16;  // one page in so many

@@ -12,6 +12,7 @@
 #include "paging/page/fault_observer.hpp"
 #include "paging/page/flush_share.hpp"
 #include "paging/page/frames.hpp"
+#include "paging/page/hermit.hpp"
 #include "paging/page/hint_map.hpp"
 #include "paging/page/ledger.hpp"
 #include "paging/page/page_marks.hpp"
@@ -55,6 +56,7 @@ struct Core {
 
   SecondChance second_chance;
   FlushShare flush_share;
+  std::unique_ptr<Hermit> hermit;  // nullptr: reclaim follows our own feedback
   WriteForecast forecast;
   UnawaitedFetches* unawaited = nullptr;            // borrowed; nullptr before hints are served
   std::atomic<std::uint32_t> refusals_reported{0};  // on stderr, once a device: a bit each
@@ -66,6 +68,14 @@ struct Core {
 
   std::uintptr_t address_of(PageIndex page) const { return window.address_of(page); }
   void* memory_of(PageIndex page) const { return reinterpret_cast<void*>(window.address_of(page)); }
+
+  // More may be local than is to be, though nobody has faulted.
+  void ask_for_room() {
+    if (hermit != nullptr)
+      hermit->charged();
+    else
+      budget.wake_reclaimer();
+  }
 
   // A thread waits in a fault for a page that is busy: it may be one that only a poll would bring.
   void page_is_waited_for();

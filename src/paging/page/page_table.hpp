@@ -49,6 +49,7 @@ class PageTable {
 
   // The page's cell. Of a group that was never used: one that reads as untouched and must not be locked.
   PageCell& operator[](PageIndex page) { return cells_[number_of(page)]; }
+  const PageCell& operator[](PageIndex page) const { return cells_[number_of(page)]; }
 
   bool is_used(PageIndex page) const { return place_of(page) != 0; }
 

@@ -83,6 +83,7 @@ Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, c
 }
 
 void PolicyHost::deliver(const Arrival& arrival) {
+  if (arrival.why != HL_ARRIVAL_RETURNED) came_ += arrival.count;
   for_each_run(arrival.first, arrival.count, [&](Pool& pool, hl_page page, std::uint32_t length) {
     if (pool.ops->admits != nullptr && arrival.why < HL_ARRIVAL_REFAULT) [[unlikely]]
       return deliver_admitted(pool, page, length, arrival);
@@ -228,10 +229,11 @@ std::optional<std::size_t> PolicyHost::tell_missed(PageIndex page, std::span<Pag
   hand_over_all();
   Pool& pool = pools_[pool_of(page)];
   if (pool.ops->missed == nullptr) return std::nullopt;
+  pool.ahead.wants(pages_->dense_of(page));
   std::uint32_t count =
       pool.ops->missed(pool.state, pages_->dense_of(page), wanted.data(), static_cast<std::uint32_t>(next.size()));
   if (count == HL_OWN_READ_AHEAD || !check_next(pool, wanted, count, next)) return std::nullopt;
-  return count;
+  return allow_next(pool, std::span(wanted).first(count), next);
 }
 
 std::size_t PolicyHost::tell_hinted(PageIndex page, std::span<PageIndex> next) {
@@ -241,9 +243,10 @@ std::size_t PolicyHost::tell_hinted(PageIndex page, std::span<PageIndex> next) {
   hand_over_all();
   Pool& pool = pools_[pool_of(page)];
   if (pool.ops->hinted == nullptr) return 0;
+  pool.ahead.wants(pages_->dense_of(page));
   std::uint32_t count =
       pool.ops->hinted(pool.state, pages_->dense_of(page), wanted.data(), static_cast<std::uint32_t>(next.size()));
-  return check_next(pool, wanted, count, next) ? count : 0;
+  return check_next(pool, wanted, count, next) ? allow_next(pool, std::span(wanted).first(count), next) : 0;
 }
 
 // False where a plug-in is wrong, which is replaced then.
@@ -255,9 +258,14 @@ bool PolicyHost::check_next(Pool& pool, const Next& wanted, std::uint32_t count,
                                         : "returned a page to read next that does not exist");
     return false;
   }
-  std::transform(wanted.begin(), wanted.begin() + count, next.begin(),
-                 [this](hl_page each) { return pages_->page_of(each); });
   return true;
+}
+
+std::size_t PolicyHost::allow_next(Pool& pool, std::span<hl_page> wanted, std::span<PageIndex> next) {
+  auto is_far = [this](hl_page page) { return (*pages_)[pages_->page_of(page)].load().state() == PageState::far; };
+  std::size_t allowed = pool.ahead.allow(wanted, came_, capacity(this), is_far);
+  std::ranges::transform(wanted.first(allowed), next.begin(), [this](hl_page each) { return pages_->page_of(each); });
+  return allowed;
 }
 
 // I5: a region whose device takes nothing must not be asked again and again while others' pages could leave.

@@ -21,6 +21,7 @@
 #include "hinterland/policy.h"
 #include "paging/page/arrivals.hpp"
 #include "paging/page/budget.hpp"
+#include "paging/page/chosen_ahead.hpp"
 #include "paging/page/held_pages.hpp"
 #include "paging/page/hint_map.hpp"
 #include "paging/page/mapped_as.hpp"
@@ -37,7 +38,8 @@ class PolicyHost {
   // Pages that a policy did not admit have just come, and have yet to be touched: of all that are cold, so many of
   // the newest stay while others can leave.
   static constexpr std::size_t kNotAdmittedStay = 32;
-  static constexpr std::size_t kNextMax = 64;  // pages that a policy may want besides the one that is missed
+  // Pages that a policy may want besides the one that is missed. Of them so many come as prove to be used.
+  static constexpr std::size_t kNextMax = ChosenAhead::kMost;
   static constexpr std::uint64_t kPluginCallNsMax = 200'000'000;  // CPU time; others wait for the policy's lock
 
   struct Terms {
@@ -151,6 +153,7 @@ class PolicyHost {
     std::atomic<std::uint8_t> device{0};
     bool open = false;
     HeldPages held;  // of a plug-in
+    ChosenAhead ahead;
   };
 
   // relaxed: set before the addresses are given to the program
@@ -192,6 +195,7 @@ class PolicyHost {
   std::size_t tell_hinted(PageIndex page, std::span<PageIndex> next);
   using Next = std::array<hl_page, kNextMax>;
   bool check_next(Pool& pool, const Next& wanted, std::uint32_t count, std::span<PageIndex> next);
+  std::size_t allow_next(Pool& pool, std::span<hl_page> wanted, std::span<PageIndex> next);
   bool is_cold(PageIndex page) const;
   void forget_cold(PageIndex first, std::uint32_t count);
   void add_cold(PageIndex page);
@@ -217,6 +221,7 @@ class PolicyHost {
   std::size_t cold_count_ = 0;
   bool some_not_admitted_ = false;
   std::uint64_t next_tick_ns_ = 0;
+  std::uint64_t came_ = 0;  // pages that policies were told of
   // How many of them have a number that ends so: of most pages it tells without a look at all of them that they are
   // not among them.
   static constexpr std::size_t kColdEndings = 4 * kColdMax;

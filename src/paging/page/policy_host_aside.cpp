@@ -1,6 +1,8 @@
 // What a policy is told beside pages, and what it says of itself: time, mappings, figures; and which of the pages
 // that come it does not admit.
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "base/clock.hpp"
@@ -34,7 +36,12 @@ void PolicyHost::show_report(Pool& pool) {
     take_over(pool, "reported more figures than there is room for");
     report = {};
   }
-  stat_page()->policy_report = report;  // who reads it meanwhile cuts texts off where they end
+  static_assert(PolicyReport::kFiguresMax == HL_POLICY_FIGURES_MAX);
+  static_assert(offsetof(PolicyReport, count) == offsetof(hl_policy_report, count));
+  static_assert(offsetof(PolicyReport, figures) == offsetof(hl_policy_report, figures));
+  static_assert(offsetof(PolicyReport::Figure, value) == offsetof(hl_policy_figure, value));
+  stat_page()->policy_report =
+      std::bit_cast<PolicyReport>(report);  // who reads it meanwhile cuts texts off where they end
 }
 
 void PolicyHost::tell_mapped(PageRun run, MappedAs as) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "paging/testing/policies.hpp"
+#include "paging/testing/victims.hpp"
 
 namespace hinterland {
 namespace {
@@ -25,11 +26,7 @@ class PolicyHostTest : public ::testing::Test {
     for (std::uint32_t page = 0; page < kPages; ++page) pages_.note_used({page});
     host_.gather_arrivals(true);
   }
-  std::vector<hl_page> victims(std::size_t most) {
-    std::vector<hl_page> chosen(most);
-    chosen.resize(host_.choose_victims(chosen));
-    return chosen;
-  }
+  std::vector<hl_page> victims(std::size_t most) { return testing::victims_of(host_, most); }
 
   PageTable pages_;
   PolicyHost host_;

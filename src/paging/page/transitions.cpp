@@ -50,6 +50,8 @@ void Transitions::adopt(PageIndex page) {
 // --- from Far and Arriving
 
 void Transitions::begin_arrival(PageIndex page, PageWord word, bool writable) {
+  if (core_.hermit != nullptr) [[unlikely]]
+    core_.hermit->came(page);
   core_.pages[page].set_locked(word.arriving().with_writable(writable));
 }
 
@@ -143,6 +145,8 @@ void Transitions::stay(PageIndex page, PageWord word) {
 }
 
 void Transitions::drop_one(PageIndex page, PageWord word) {
+  if (core_.hermit != nullptr) [[unlikely]]
+    core_.hermit->left(page);
   if (!word.dirty()) core_.forecast.note_left_clean(page);
   // I3: a clean page equals its far copy; one that the heap freed has nothing worth keeping.
   bool keep = word.has_far() && !word.discardable();
@@ -165,6 +169,8 @@ void Transitions::drop_zero(PageIndex page, std::uint32_t frame) {
 }
 
 void Transitions::park(PageIndex page, PageWord word, std::uint32_t frame, far::FarPage far, bool written) {
+  if (core_.hermit != nullptr) [[unlikely]]
+    core_.hermit->left(page);
   Frame& held = core_.frames[frame];
   held.page.store(page, std::memory_order_relaxed);
   held.far = far;

@@ -109,6 +109,7 @@ class FaultHandler {
   void read_chosen(std::span<const PageIndex> pages);
   void map_zeros(PageRun run, bool write);
   void make_room(std::uint32_t pages);
+  bool reads_before_room(std::uint32_t pages, bool at_once);
   bool reclaims_here() const;
   bool takes_clean_pages_here();
   void keep_room();

@@ -164,11 +164,12 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
   bringer_.sample(run, run.first == page ? run.first + (run.count - 1) : run.first);
   if (run.count > 1) count(Counter::pages_read_ahead, run.count - 1);
   single_pages_ = run.count == 1 && window.steps == 0 ? single_pages_ + 1 : 0;
-  make_room(run.count);
+  bool at_once = core_.devices.synchronous(word.far_page().device());
+  bool room_later = reads_before_room(run.count, at_once);
+  if (!room_later) make_room(run.count);
   core_.budget.add(run.count);
   // Over a device that answers at once the steps come first: a thread that was woken before them would fault on each
   // of them all the same, and wait until it is there.
-  bool at_once = core_.devices.synchronous(word.far_page().device());
   std::uint32_t brought = run.count - 1;
   if (chosen) read_chosen(std::span(next).first(*chosen));
   if (at_once) brought += read_in_steps(page, window);
@@ -178,6 +179,7 @@ void FaultHandler::serve_far(PageIndex page, PageWord word, bool write, bool exp
   fetcher_->start(run, page, write);
   if (!at_once && !is_kept) read_ahead(window);
   if (!at_once) brought += read_in_steps(page, window);
+  if (room_later) make_room(0);
   if (!chosen && brought < window.run.count - 1 + window.steps) streams_.brought_only(page, brought);
 }
 

@@ -20,6 +20,7 @@ bool FaultHandler::takes_clean_pages_here() {
 }
 
 void FaultHandler::keep_room() {
+  if (core_.hermit != nullptr) return core_.hermit->charged();
   std::optional<std::size_t> taken = 0;
   if (reclaims_here())
     taken = take_here();
@@ -59,6 +60,18 @@ std::optional<std::size_t> FaultHandler::take_here() {
     placement_.woke_helper();
   }
   return taken;
+}
+
+// Hermit 4.3: the request goes out before there is room for the page, and reclaim takes the time that the device
+// takes. (Hermit lets go of what arrives where no room could be made; here that room is made until it is mapped, so
+// I5 holds.) A device that answers at once takes no time.
+bool FaultHandler::reads_before_room(std::uint32_t pages, bool at_once) {
+  if (core_.hermit == nullptr || at_once) [[likely]]
+    return false;
+  SpeculativeReads& reads = core_.hermit->speculative_reads();
+  if (!reads.next()) return false;
+  if (!core_.budget.has_room(pages)) reads.note_failed();
+  return true;
 }
 
 // Others need not wait for this one's room.

@@ -169,6 +169,7 @@ void Hints::start(Lane& lane, const Wanted& wanted, Evictor& direct) {
 // As the fault handler's keep_room(): pages that are flushed one by one leave from the CPU that uses them, which is
 // this one. While another thread does the same there is nothing to do.
 void Hints::keep_room(Evictor& direct) {
+  if (core_.hermit != nullptr) return core_.hermit->charged();
   bool here = core_.flush_share.high() && core_.devices.all_synchronous();
   if (here) {
     if (!direct.mutex().try_lock()) return;

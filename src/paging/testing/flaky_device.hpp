@@ -33,6 +33,7 @@ class FlakyDevice final : public far::Device {
   // where a share does.
   std::function<std::size_t(std::size_t choices)> decide;
   std::function<void(std::span<const far::FarPage>)> on_discard;
+  std::uint64_t submitted = 0;  // requests, by all channels
   const void* peek(far::FarPage page) const { return inner_->direct_page(page); }
 
   const far::DeviceInfo& info() const override { return info_; }
@@ -65,6 +66,7 @@ class FlakyDevice final : public far::Device {
       if (device_.lost() != 0) return -device_.lost();
       std::size_t room = 24 - waiting_.size();  // small, so that "full" happens
       std::size_t count = std::min(room, requests.size());
+      device_.submitted += count;
       waiting_.insert(waiting_.end(), requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(count));
       return static_cast<int>(count);
     }

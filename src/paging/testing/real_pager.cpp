@@ -62,6 +62,7 @@ std::string run_body(const RealPagerOptions& options, const std::function<std::s
   pager_options.faults = faults;
   pager_options.take_by_move = options.take_by_move;
   pager_options.parts = options.parts;
+  pager_options.reclaim = options.reclaim;
   auto pager = Pager::start(pager_options, real_kernel(), std::move(*device));
   if (!pager) return pager.error().what();
   return body(**pager);

@@ -17,6 +17,7 @@ struct RealPagerOptions {
   bool faults_by_signal = false;
   std::uint64_t budget_bytes = Pager::kMinimumBudgetBytes;
   Parts parts = {};
+  Reclaim reclaim = Reclaim::adaptive;
 };
 
 // "" or why this kernel, or these privileges, cannot page.
