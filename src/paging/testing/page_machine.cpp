@@ -83,7 +83,9 @@ PageMachine::~PageMachine() {
   Core& core = parts_->core;
   raw_munmap(reinterpret_cast<void*>(base_), bytes_of_pages(options_.window_pages));
   raw_munmap(reinterpret_cast<void*>(core.frames.address_of(0)), bytes_of_pages(core.frames.capacity()));
-  delete parts_;
+  // A device that was opened on the way may have started the thread that gathers for hints, which lives as long as
+  // the process and looks at its pager's parts.
+  if (!parts_->gatherer_started) delete parts_;
 }
 
 void PageMachine::fail(const char* what, std::uint32_t page) {
