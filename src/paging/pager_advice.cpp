@@ -179,9 +179,14 @@ int Pager::lock_all(int flags) {
   MapGuard guard(*impl_);
   if (syscall(SYS_mlockall, flags | MCL_ONFAULT) != 0) return -errno;
   const int attributes = kLocked | kLockedOnFault;
-  if ((flags & MCL_CURRENT) != 0)
+  if ((flags & MCL_CURRENT) != 0) {
     for (const Region& region : impl_->pieces(base_, bytes_))
       impl_->set_locked(region.start, region.length(), attributes);
+    // Frames are for pages that leave. The kernel moves none from memory that is not locked to memory that is: what
+    // the program maps or unlocks later would be copied.
+    const auto& frames = impl_->core.frames;
+    if (frames.capacity() != 0) raw_unlock(frames.address_of(0), bytes_of_pages(frames.capacity()));
+  }
   impl_->attributes_of_new = (flags & MCL_FUTURE) != 0 ? attributes : 0;
   return 0;
 }
