@@ -299,22 +299,27 @@ void Evacuator::while_busy(Header* header, Call&& call) {
   call(value);
 }
 
+// The one that this word may lie in, or nullptr. waiting_ is sorted.
+Header* Evacuator::waiting_holder_of(const Word* word) const {
+  auto behind = std::ranges::upper_bound(waiting_, reinterpret_cast<std::uintptr_t>(word), {},
+                                         [](Header* header) { return reinterpret_cast<std::uintptr_t>(header); });
+  return behind == waiting_.begin() ? nullptr : behind[-1];
+}
+
 // What holds others can leave only behind them: their words lie in it, and must not change once it is far. So a list
 // leaves from its end to its beginning. Each becomes far as soon as the last of what it holds has; what still waits
 // when nothing has become far any more holds what stays, and moves on.
 void Evacuator::empty_waiting() {
   std::ranges::sort(waiting_);
-  std::vector<const Word*> words;
-  while (!far_words_.empty() && !waiting_.empty() && error_ == 0) {
-    words.swap(far_words_);
+  while (!far_words_.empty() && error_ == 0) {
+    some_.clear();
+    for (const Word* word : far_words_)
+      if (Header* holder = waiting_holder_of(word)) some_.push_back(holder);
     far_words_.clear();
-    for (const Word* word : words) {
-      // The one that this word lies in, if it is one of them.
-      auto behind = std::ranges::upper_bound(waiting_, reinterpret_cast<std::uintptr_t>(word), {},
-                                             [](Header* header) { return reinterpret_cast<std::uintptr_t>(header); });
-      if (behind == waiting_.begin()) continue;
+    std::ranges::sort(some_);
+    some_.erase(std::ranges::unique(some_).begin(), some_.end());  // who holds several of them is placed once
+    for (Header* header : some_) {
       if (writer_.open_pages() + kPagesTogether > FarWriter::kPages) write_placed();
-      Header* header = behind[-1];
       while_busy(header, [&](std::uint64_t value) {
         if (!holds_local_objects(header)) return write_out(header, value);
         header->owner_word()->store(value, std::memory_order_release);
@@ -322,6 +327,7 @@ void Evacuator::empty_waiting() {
     }
     write_placed();
   }
+  some_.clear();
   far_words_.clear();
   for (Header* header : waiting_)
     while_busy(header, [&](std::uint64_t value) { error_ != 0 ? stay(header, value) : move_on(header, value); });
@@ -389,19 +395,13 @@ void Evacuator::move_on(Header* header, std::uint64_t value) {
 
 // A piece, unless somebody wants the object: then all pieces are in vain, for it may change.
 bool Evacuator::copy_piece(Header* header, std::uint64_t offset, std::byte* to, std::uint64_t bytes) {
-  Word* word;
-  std::uint64_t value;
-  {
-    LockGuard guard(heap_.local_->region_of(header).lock);
-    if (header->owner() <= Header::kMaking) return false;
-    word = header->owner_word();
-    value = word->load(std::memory_order_relaxed);
-    if (!is_kind(value, kLeaving) || address_of(value) != header->object()) return false;
-    if (!word->compare_exchange_strong(value, value | kBusy, std::memory_order_acquire)) return false;
-  }
-  std::memcpy(to, header->object() + offset, bytes);
-  word->store(value, std::memory_order_release);
-  return true;
+  bool copied = false;
+  while_busy(header, [&](std::uint64_t value) {
+    std::memcpy(to, header->object() + offset, bytes);
+    header->owner_word()->store(value, std::memory_order_release);
+    copied = true;
+  });
+  return copied;
 }
 
 void Evacuator::write_large(Header* header) {

@@ -63,6 +63,7 @@ class Evacuator {
   void take_out(Header* header, std::uint64_t value);
   void write_out(Header* header, std::uint64_t value);
   void empty_waiting();
+  Header* waiting_holder_of(const Word* word) const;
   template <typename Call>
   void while_busy(Header* header, Call&& call);
   void move_on(Header* header, std::uint64_t value);
@@ -80,7 +81,7 @@ class Evacuator {
   Mutex working_;  // held in a round
   Lane lane_;      // for what moves on
   std::vector<Region*> regions_;
-  std::vector<Header*> some_;                            // of a region, looked at together
+  std::vector<Header*> some_;                            // looked at together
   std::vector<std::pair<Header*, std::uint64_t>> busy_;  // and their words
   std::vector<Pending> placed_;                          // and not written yet
   std::vector<Header*> waiting_;                         // in this round, for what they hold to become far

@@ -27,7 +27,7 @@ class HermitReclaimers {
   void unlock();
 
  private:
-  static constexpr std::size_t kBatch = 64;  // of the source; the paper has 32 for each node of memory
+  static constexpr std::size_t kBatch = 64;  // the paper has 32 for each node of memory
 
   struct Thread {
     HermitReclaimers* all = nullptr;
