@@ -107,8 +107,7 @@ void Evacuator::make_room() {
     std::int64_t freed;
     {
       LockGuard guard(working_);
-      // Where all that was looked at is in use, some of it must leave nevertheless.
-      take_used_ = vain != 0;
+      vain_ = vain;
       if (heap_.orphans_.load(std::memory_order_relaxed)) heap_.keep_orphans();
       freed = round();
     }
@@ -167,11 +166,16 @@ std::int64_t Evacuator::round() {
   return freed - static_cast<std::int64_t>(moved_bytes_ / kRegionBytes);
 }
 
+// Twice as many after each round in vain, and those that are being filled: what holds objects of other regions leaves
+// in one round with them.
 void Evacuator::claim() {
   const std::uint64_t wanted =
-      std::clamp<std::uint64_t>(heap_.local_->regions_limit() / kRoundShare, 1, kRoundRegionsMax);
+      std::clamp<std::uint64_t>(heap_.local_->regions_limit() / kRoundShare, 1, kRoundRegionsMax) << vain_;
   for (int pass = 0; pass < 2 && regions_.empty(); ++pass) {
-    if (pass == 1) heap_.seal_lanes();  // all there is may lie in regions that are being filled
+    if (pass == 1 || vain_ != 0) {  // all there is may lie in regions that are being filled
+      heap_.seal_lanes();
+      heap_.local_->seal(lane_);
+    }
     while (regions_.size() < wanted) {
       Region* region = heap_.local_->claim();
       if (region == nullptr) break;
@@ -242,7 +246,7 @@ void Evacuator::empty_some(Region& region) {
 
 // Of a busy object: `value` is its word without that.
 void Evacuator::take_out(Header* header, std::uint64_t value) {
-  if ((value & kWasHot) != 0 && !take_used_) return move_on(header, value);
+  if ((value & kWasHot) != 0 && vain_ == 0) return move_on(header, value);
   Word* word = header->owner_word();
   if ((value & kWasClean) != 0) {
     const std::uint64_t location = *heap_.location_at(header);

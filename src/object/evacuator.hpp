@@ -86,10 +86,10 @@ class Evacuator {
   std::vector<Pending> placed_;                          // and not written yet
   std::vector<Header*> waiting_;                         // in this round, for what they hold to become far
   std::vector<const Word*> far_words_;                   // of what became far since some wait
-  bool take_used_ = false;                               // in this round, what is in use leaves too
-  std::uint64_t moved_bytes_ = 0, left_ = 0;             // in this round: bytes, objects
-  int error_ = 0;                                        // of the device, in this round
-  std::atomic<std::uint32_t> ended_{1};                  // futex
+  int vain_ = 0;                              // rounds in vain before this one; then what is in use must leave, too
+  std::uint64_t moved_bytes_ = 0, left_ = 0;  // in this round: bytes, objects
+  int error_ = 0;                             // of the device, in this round
+  std::atomic<std::uint32_t> ended_{1};       // futex
 };
 
 }  // namespace hinterland::object

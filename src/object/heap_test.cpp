@@ -1,7 +1,9 @@
 // Far objects one by one: they leave, come back with their bytes, move with their pointers, and end.
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -304,6 +306,53 @@ TEST(Heap, ObjectsWithPointersInThem) {
     }
   wait_until_nothing_is_far();
   EXPECT_EQ(heap->far().live_bytes(), 0u);
+}
+
+// Lists whose nodes lie anywhere: hardly any node has its next in its own region, and nothing leaves from a region
+// alone.
+TEST(Heap, ListsThatLieAnywhereLeave) {
+  HeapForTest heap;
+  constexpr std::uint64_t kLists = 500, kNodes = 300;
+  const std::uint64_t limit = heap->memory().limit();
+  heap->set_limit(64 * kMiB);  // all of it fits at first
+  std::vector<ptr<Node>> nodes(kLists * kNodes);
+  for (std::uint64_t i = 0; i < nodes.size(); ++i) {
+    nodes[i] = make<Node>();
+    scope held;
+    Node* made = nodes[i].deref_mut(held);
+    made->key = i;
+    made->value = make_known<64>(i);
+  }
+  std::ranges::shuffle(nodes, std::mt19937_64(far::testing::test_seed()));
+  std::vector<std::uint64_t> order;
+  for (const auto& node : nodes) {
+    scope held;
+    order.push_back(node.deref(held)->key);
+  }
+  for (std::uint64_t i = 0; i < nodes.size(); ++i) {
+    if (i % kNodes == 0) continue;
+    scope held;
+    nodes[i].deref_mut(held)->next = std::move(nodes[i - 1]);
+  }
+  heap->set_limit(limit);
+  while (heap->memory().used() > limit) sched_yield();  // or the test's time is over
+  for (std::uint64_t i = 0; i < nodes.size(); ++i) {
+    if (i % kNodes == kNodes - 1) {
+      scope held;
+      std::uint64_t at = i;
+      for (const ptr<Node>* node = &nodes[i]; *node; node = &node->deref(held)->next) {
+        ASSERT_EQ(node->deref(held)->key, order[at]);
+        ASSERT_TRUE(node->deref(held)->value.deref(held)->holds(order[at]));
+        --at;
+      }
+      ASSERT_EQ(at + kNodes, i);
+    }
+  }
+  for (auto& list : nodes)
+    while (list) {
+      scope held;
+      list = std::move(list.deref_mut(held)->next);
+    }
 }
 
 struct Throws {

@@ -94,9 +94,24 @@ bool LocalLog::pay(For purpose, std::uint64_t bytes) {
   return memory_.charge(bytes);
 }
 
+// One that was sealed before it was half full, and is nobody's: filled further, so that sealing costs no memory.
+Region* LocalLog::reopen_locked(bool nontemporal) {
+  std::deque<Queued>& queue = sealed_[nontemporal ? 1 : 0];
+  for (std::size_t i = queue.size(), end = i - std::min(i, kCompared); i-- > end;) {
+    Region& region = *queue[i].region;
+    if (region.span_bytes != 0 || region.end > kRegionBytes / 2) continue;
+    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(i));
+    region.left_bytes = Region::kAll;
+    region.state.store(Region::State::open, std::memory_order_relaxed);
+    return &region;
+  }
+  return nullptr;
+}
+
 Region* LocalLog::take(For purpose, bool nontemporal) {
   LockGuard guard(mutex_);
-  Region* region = nullptr;
+  Region* region = reopen_locked(nontemporal);
+  if (region != nullptr) return region;
   const std::uint64_t kept = purpose == For::program ? reserved_bytes_ / kRegionBytes : 0;
   if (free_.size() + memory_.left() / kRegionBytes > kept && !free_.empty()) {
     region = free_.back();
@@ -111,6 +126,7 @@ Region* LocalLog::take(For purpose, bool nontemporal) {
   region->end = 0;
   region->span_bytes = 0;
   region->live_bytes.store(0, std::memory_order_relaxed);
+  region->left_bytes = Region::kAll;
   region->state.store(Region::State::open, std::memory_order_relaxed);
   return region;
 }
@@ -156,6 +172,7 @@ Header* LocalLog::place_span(std::size_t bytes, std::size_t alignment, bool nont
   region->end = static_cast<std::uint32_t>(object);
   region->span_bytes = bytes + sizeof(Header);
   region->live_bytes.store(region->span_bytes, std::memory_order_relaxed);
+  region->left_bytes = Region::kAll;
   auto* header = reinterpret_cast<Header*>(begin_of(*region) + object - sizeof(Header));
   header->set(0, 0, Header::kMaking);
   seal_locked(*region);
@@ -175,13 +192,24 @@ void LocalLog::seal(Lane& lane) {
   lane.region = nullptr;
 }
 
+namespace {
+
+// The part that lives. What an evacuator has left there stays until its turn comes again, however little it is: it
+// would be chosen, in vain, again and again.
+double fullness_of(const Region& region) {
+  const std::uint64_t live = region.live_bytes.load(std::memory_order_relaxed);
+  if (live >= region.left_bytes) return 1;
+  return static_cast<double>(live) / static_cast<double>(region.span_bytes != 0 ? region.span_bytes : kRegionBytes);
+}
+
+}  // namespace
+
 Region* LocalLog::claim_from_locked(std::deque<Queued>& queue) {
   std::size_t best = queue.size();
   double least = 2;
   for (std::size_t i = 0; i < std::min(queue.size(), kCompared); ++i) {
     const Region& region = *queue[i].region;
-    const double full = static_cast<double>(region.live_bytes.load(std::memory_order_relaxed)) /
-                        static_cast<double>(region.span_bytes != 0 ? region.span_bytes : kRegionBytes);
+    const double full = fullness_of(region);
     // Somewhat emptier is no reason to leave the order of filling.
     if (full < least - 0.25) best = i, least = full;
   }
@@ -220,6 +248,7 @@ void LocalLog::let_go(Region& region, Left left) {
   if (left == Left::orphans) return;
   if (left == Left::some) {
     LockGuard guard(mutex_);
+    region.left_bytes = region.live_bytes.load(std::memory_order_relaxed);
     seal_locked(region);
     return;
   }

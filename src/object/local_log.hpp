@@ -38,6 +38,8 @@ struct Region {
   std::uint32_t end = 0;                     // bytes filled; of an open one, the lane's
   std::uint64_t span_bytes = 0;              // of a span's first region: of the object, header and all
   std::atomic<std::uint64_t> live_bytes{0};  // to choose by
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  std::uint64_t left_bytes = kAll;  // of these, when an evacuator last let go of it: guarded by LocalLog::mutex_
 };
 
 // Where a thread puts new objects. Several threads may share one.
@@ -129,6 +131,7 @@ class LocalLog {
   Region* take_addresses_locked(std::uint64_t count);
   void give_addresses_locked(std::uint64_t first, std::uint64_t count);
   void seal_locked(Region& region);
+  Region* reopen_locked(bool nontemporal);
   Region* claim_from_locked(std::deque<Queued>& queue);
   void drop_memory(Region& region, std::uint64_t bytes);
 
