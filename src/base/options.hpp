@@ -107,6 +107,7 @@ enum class OptionId : std::uint8_t {
   no_offload,
   json,
   watch,
+  kinds,
   rate,
   top,
   by,

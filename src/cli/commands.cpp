@@ -55,7 +55,7 @@ constexpr Command kCommands[] = {
     {"stat", kForStat, "[PID]", "show live figures of running programs",
      "Without PID one line for each program that runs under Hinterland and belongs to you; with PID all figures of "
      "one. The figures are read from memory shared with the program, which is not slowed.",
-     "hinterland stat\nhinterland stat --watch 2s 4711\nhinterland stat 4711 --json\n"
+     "hinterland stat\nhinterland stat --watch 2s 4711\nhinterland stat --kinds 4711\nhinterland stat 4711 --json\n"
      "hinterland stat --format openmetrics > /var/lib/node_exporter/hinterland.prom",
      stat_main},
     {"top", kForTop, "", "show all programs and memory servers of this machine, the busiest first",

@@ -11,6 +11,7 @@
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
 #include "cli/figures.hpp"
+#include "cli/memory_kinds.hpp"
 #include "cli/openmetrics.hpp"
 #include "cli/pid.hpp"
 #include "cli/program_table.hpp"
@@ -92,14 +93,49 @@ void look_first(const CommandLine& line, pid_t pid, std::uint64_t every_ns, Last
   pause_for(std::min(every_ns, kFirstMax));
 }
 
+// What the program has in this machine's memory, by kind.
+int look_at_kinds(const StatView& view, bool as_json) {
+  Result<MemoryByKind> memory = memory_of(*view);
+  if (!memory) {
+    Error error = memory.error();
+    return fail(kEnvironment, error.remedy("ask as the user who runs the program, or as root"));
+  }
+  if (as_json) {
+    Json json{{"schema_version", kSchemaVersion},
+              {"hinterland_version", HINTERLAND_VERSION},
+              {"pid", view->pid},
+              {"program", text_of(view->program)},
+              {"memory", memory_json(*memory)}};
+    std::printf("%s\n", json.dump(2).c_str());
+  } else {
+    std::printf("%s\n%s", coloured(kBold, text_of(view->program) + " (" + std::to_string(view->pid) + ")").c_str(),
+                memory_text(*memory).c_str());
+  }
+  return std::fflush(stdout) == 0 ? kSuccess : kEnvironment;
+}
+
+// Why --kinds cannot be done as asked.
+Status kinds_are_possible(const CommandLine& line) {
+  if (!line.is_given(OptionId::kinds)) return {};
+  if (line.rest().empty())
+    return std::unexpected(Error::make(0, "stat --kinds: no process id given")
+                               .remedy("hinterland stat --kinds PID; 'hinterland stat' lists the programs"));
+  if (line.is_given(OptionId::watch) || line.text(OptionId::format) == "openmetrics")
+    return std::unexpected(Error::make(0, "--kinds is one look at one program, as text or JSON")
+                               .remedy("leave out --watch and --format openmetrics"));
+  return {};
+}
+
 // One look. `pid` 0 for all. The exit status.
 int look(const CommandLine& line, pid_t pid, LastLooks& looks) {
   bool watching = line.is_given(OptionId::watch);
   Result<std::vector<StatView>> found = pages_of(line, pid);
   if (!found) return fail(kEnvironment, found.error());
   std::vector<StatView> views = std::move(*found);
+  bool as_json = line.number(OptionId::json) != 0 || line.text(OptionId::format) == "json";
+  if (line.number(OptionId::kinds) != 0) return look_at_kinds(views[0], as_json);
   bool clear = watching && isatty(STDOUT_FILENO) == 1;
-  if (line.number(OptionId::json) != 0 || line.text(OptionId::format) == "json") {
+  if (as_json) {
     print_json(views, watching);
   } else if (line.text(OptionId::format) == "openmetrics") {
     std::fputs(openmetrics_text(views).c_str(), stdout);
@@ -126,6 +162,7 @@ int stat_main(const Arguments& arguments) {
         Error::make(0, "--json and --format %s contradict each other", line->text(OptionId::format).c_str());
     return fail(kUsage, error.remedy("leave one of them out"));
   }
+  if (Status possible = kinds_are_possible(*line); !possible) return fail(kUsage, possible.error());
   pid_t pid = 0;
   if (!line->rest().empty()) {
     Result<pid_t> given = parse_pid(line->rest()[0]);

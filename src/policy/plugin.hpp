@@ -23,7 +23,8 @@ Result<NamedPolicy> policy_named(std::string_view text);
 std::string policy_with_whole_path(std::string_view text);
 
 // Asks a plug-in as the runtime would, many times, in a child process: says what is wrong with it if it crashes, does
-// not return, or answers what cannot be. Blocks for some milliseconds, for ten seconds where a call does not return.
+// not return, or answers what cannot be. Blocks for some milliseconds; where a call does not return until it has
+// computed for ten seconds, and where it waits for two minutes.
 Status check_plugin(const NamedPolicy& policy);
 
 }  // namespace hinterland

@@ -61,6 +61,8 @@ class Usage(CommandTest):
         self.refused(["doctor", "now"], "unexpected argument 'now'")
         self.refused(["serve", "now"], "unexpected argument 'now'")
         self.refused(["stat", "1", "2"], "unexpected argument '2'")
+        self.refused(["stat", "--kinds"], "no process id given")
+        self.refused(["stat", "--kinds", "1", "--watch", "2s"], "--kinds is one look at one program")
         self.refused(["stat", "redis"], "not a process id")
         self.refused(["stat", "-5"], "-5")
 

@@ -54,6 +54,10 @@ class Schema(CommandTest):
                 found = self.hold("stat", self.printed("stat", "--json"))
                 self.assertEqual([each["pid"] for each in found["programs"]], [running.pid])
                 self.hold("stat", self.printed("stat", str(running.pid), "--json"))
+                found = self.hold("stat-kinds", self.printed("stat", "--kinds", str(running.pid), "--json"))
+                self.assertGreater(found["memory"]["paged"]["resident_bytes"], 0)
+                self.assertGreater(found["memory"]["files"]["largest"][0]["resident_bytes"], 0)
+                self.assertIn("in the budget", self.printed("stat", "--kinds", str(running.pid)))
                 found = self.hold("top", self.printed("top", "--json"))
                 self.assertEqual([each["pid"] for each in found["programs"]], [running.pid])
                 listed = {each["pid"]: each["arguments"] for each in found["servers"]}

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/core/memory_map.hpp"
+#include "cli/memory_map.hpp"
 #include "cli/core/stopped_threads.hpp"
 
 namespace hinterland::cli {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/stats.hpp"
-#include "cli/core/memory_map.hpp"
+#include "cli/memory_map.hpp"
 #include "cli/core/process_memory.hpp"
 
 namespace hinterland::cli {

@@ -1,4 +1,4 @@
-#include "cli/core/memory_map.hpp"
+#include "cli/memory_map.hpp"
 
 #include <elf.h>
 
@@ -33,6 +33,19 @@ bool parse_first_line(const std::string& line, Mapping& mapping) {
 void parse_flags(const std::string& line, Mapping& mapping) {
   mapping.not_dumped = line.find(" dd") != std::string::npos;
   mapping.is_device = line.find(" io") != std::string::npos || line.find(" pf") != std::string::npos;
+  mapping.is_huge = line.find(" ht") != std::string::npos;
+}
+
+// "Rss:                 12 kB", "VmFlags: rd wr mr mw me ac"
+void parse_property(const std::string& line, Mapping& mapping) {
+  unsigned long long kilobytes = 0;
+  if (std::sscanf(line.c_str(), "Rss: %llu kB", &kilobytes) == 1) mapping.resident_bytes = kilobytes << 10;
+  if (std::sscanf(line.c_str(), "Anonymous: %llu kB", &kilobytes) == 1) mapping.anonymous_bytes = kilobytes << 10;
+  // Of huge pages, which are in neither of these.
+  if (std::sscanf(line.c_str(), "Shared_Hugetlb: %llu kB", &kilobytes) == 1 ||
+      std::sscanf(line.c_str(), "Private_Hugetlb: %llu kB", &kilobytes) == 1)
+    mapping.resident_bytes += kilobytes << 10;
+  if (line.starts_with("VmFlags:")) parse_flags(line, mapping);
 }
 
 }  // namespace
@@ -44,13 +57,10 @@ Result<std::vector<Mapping>> read_mappings(pid_t pid) {
   std::string line;
   Mapping mapping;
   while (std::getline(file, line)) {
-    unsigned long long kilobytes = 0;
     if (parse_first_line(line, mapping))
       mappings.push_back(mapping);
-    else if (!mappings.empty() && std::sscanf(line.c_str(), "Anonymous: %llu kB", &kilobytes) == 1)
-      mappings.back().anonymous_bytes = kilobytes << 10;
-    else if (!mappings.empty() && line.starts_with("VmFlags:"))
-      parse_flags(line, mappings.back());
+    else if (!mappings.empty())
+      parse_property(line, mappings.back());
   }
   if (mappings.empty()) return std::unexpected(Error::make(errno, "%s cannot be read", path.c_str()));
   return mappings;
