@@ -62,8 +62,8 @@ struct hl_runtime {
   int (*compute)(const struct hl_computation* what, const void* address, size_t count, const size_t* indices,
                  void* results, unsigned char* done);
   /* From version 5 on; hinterland/operator.h: an operator on far pieces, at most HL_COMPUTE_MAX. done[i] is set where
-   * results[i] (result_bytes each) was computed by a server that has the operator; the others are the caller's. 0 or
-   * EINVAL. */
+   * results[i] (result_bytes each) was computed by a server that has the operator; the others are the caller's. Not 0
+   * where the arguments make no sense. */
   int (*apply)(const struct hl_operator* which, const void* argument, const struct hl_piece* pieces, size_t count,
                void* results, unsigned char* done);
 };

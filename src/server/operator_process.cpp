@@ -201,6 +201,7 @@ Code OperatorProcess::run(std::uint32_t number, std::span<const std::byte> argum
   if (which == nullptr || broken_) return Code::no_operator;
   shared_->number = number;
   shared_->pieces = static_cast<std::uint32_t>(pieces.size());
+  shared_->argument.fill(std::byte{0});
   std::memcpy(shared_->argument.data(), argument.data(), argument.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
@@ -216,6 +217,9 @@ Code OperatorProcess::run(std::uint32_t number, std::span<const std::byte> argum
   broken_ = !wait_for(message);
   if (broken_) log::warning("the process of the operators does not answer: none is offered any more");
   if (broken_) return Code::no_operator;
+  // An operator that reads beyond its piece finds nothing of the client before.
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    std::memset(inputs_ + i * kPageSize + pieces[i].offset, 0, pieces[i].bytes);
   if (const int died = shared_->died.load(); died != 0) return withdraw(number, died);
   for (std::size_t i = 0; i < pieces.size(); ++i)
     std::memcpy(results + i * which->result_bytes, shared_->results[i].data(), which->result_bytes);

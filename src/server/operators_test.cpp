@@ -52,6 +52,8 @@ constexpr hl_operator kAll[] = {
           [](const void*, std::uint64_t, const void*, std::size_t, void* result) { give(result, ::getpid()); }),
     named("open", [](const void*, std::uint64_t, const void*, std::size_t,
                      void* result) { give(result, ::open("/etc/passwd", O_RDONLY) < 0 ? errno : 0); }),
+    named("behind", [](const void*, std::uint64_t, const void* piece, std::size_t,
+                       void* result) { give(result, static_cast<const unsigned char*>(piece)[100]); }),
     named("allocate",
           [](const void*, std::uint64_t, const void*, std::size_t, void* result) {
             void* much = std::malloc(std::size_t{1} << 30);
@@ -85,8 +87,8 @@ class ServerApplies : public ::testing::Test {
     far::testing::run_to_end(*client_.channel, {{far::Operation::write, number_, page_.bytes.data(), 0}});
   }
   // The result of one piece; nothing when it was not computed.
-  std::optional<std::int64_t> apply(const OperatorName& which, Client& client) {
-    const Piece piece{number_, 0, 4096, 7};
+  std::optional<std::int64_t> apply(const OperatorName& which, Client& client, std::uint16_t bytes = 4096) {
+    const Piece piece{number_, 0, bytes, 7};
     std::int64_t result = -1;
     bool done = false;
     EXPECT_EQ(client.device->apply(which, nullptr, {&piece, 1}, reinterpret_cast<std::byte*>(&result), &done), 0);
@@ -190,6 +192,12 @@ TEST_F(ServerApplies, OthersComputeWhileAnOperatorLoops) {
   EXPECT_GT(sums, 1u);
 }
 
+// An operator that reads too far sees nothing of what others had computed before.
+TEST_F(ServerApplies, NothingIsLeftOfThePieceBefore) {
+  EXPECT_EQ(apply("behind"), 3);
+  EXPECT_EQ(apply(name_of("behind"), client_, 100), 0);
+}
+
 // Somebody ended it, or memory ran out: that is no fault of the operator's.
 TEST_F(ServerApplies, AProcessThatWasKilledIsMadeAnew) {
   const auto first = apply("process");
@@ -209,11 +217,13 @@ TEST_F(ServerApplies, AnOperatorCanDoNothingButCompute) {
   EXPECT_EQ(apply("descriptors"), 0);
 }
 
-TEST_F(ServerApplies, ItsProcessesEndWithTheServer) {
+TEST(ServerWithOperators, ItsProcessesEndWithIt) {
   ServerProcess server(server_with_operators());
   Client client(server.port());
   const FarPage number = far::testing::pages_of_slab(client.slab(), 0, 1)[0];
-  far::testing::run_to_end(*client.channel, {{far::Operation::write, number, page_.bytes.data(), 0}});
+  PageBuffer page;
+  page.bytes.fill(3);
+  far::testing::run_to_end(*client.channel, {{far::Operation::write, number, page.bytes.data(), 0}});
   const Piece piece{number, 0, 4096};
   std::int64_t process = 0;
   bool done = false;
