@@ -28,6 +28,7 @@
 
 #include "hinterland/hint.h"
 #include "hinterland/operator.h"
+#include "hinterland/operator_pieces.hpp"
 
 namespace hl::far {
 
@@ -35,8 +36,6 @@ namespace hl::far {
 struct nothing {};
 
 namespace detail {
-
-inline constexpr std::size_t operator_page_bytes = 4096;
 
 template <typename Result, typename Argument>
 void check_operator(const hl_operator& which) {
@@ -49,26 +48,6 @@ void check_operator(const hl_operator& which) {
     throw std::invalid_argument("hl::far::apply: not an operator as hinterland/operator.h has it");
   if (which.argument_bytes != argument_bytes || which.result_bytes != sizeof(Result))
     throw std::invalid_argument("hl::far::apply: the operator has another size of argument or result");
-}
-
-// Pieces that a device did not compute, by the operator as the program has it.
-inline void apply_here(const hl_operator& which, const void* argument, const hl_piece& piece, void* result) {
-  alignas(16) unsigned char made[HL_OPERATOR_RESULT_MAX];
-  std::memset(made, 0, which.result_bytes);
-  which.compute(argument, piece.word, piece.address, piece.bytes, made);
-  std::memcpy(result, made, which.result_bytes);
-}
-
-// At most HL_COMPUTE_MAX.
-inline void apply_some(const hl_operator& which, const void* argument, std::span<const hl_piece> pieces,
-                       unsigned char* results) {
-  std::array<unsigned char, HL_COMPUTE_MAX> done;
-  std::memset(done.data(), 0, pieces.size());
-  const struct hl_runtime* runtime = hl__runtime();
-  if (runtime->abi_version >= 5 && runtime->size != 0 && runtime->apply != nullptr)
-    runtime->apply(&which, argument, pieces.data(), pieces.size(), results, done.data());
-  for (std::size_t i = 0; i < pieces.size(); ++i)
-    if (done[i] == 0) apply_here(which, argument, pieces[i], results + i * which.result_bytes);
 }
 
 // Where the whole elements that begin at `address` end: on its page, or, when the first lies on two pages, behind it.

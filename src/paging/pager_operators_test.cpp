@@ -194,6 +194,25 @@ INSTANTIATE_TEST_SUITE_P(
 
 class PagerOperatorsServer : public PagerOperators {};
 
+// What is far stays far: also the pages on which an element begins that ends on the next.
+TEST_P(PagerOperatorsServer, FarPagesStayFar) {
+  run_with_real_pager(options_, [](Pager& pager) -> std::string {
+    Twins<Trip> twins(pager);
+    std::mt19937_64 random(1);
+    for (std::size_t i = 0; i < twins.far.size(); ++i) twins.set(i, any_trip(random));
+    const std::size_t first = 4 * kMiB / sizeof(Trip);  // long gone
+    const std::uint64_t before = far_pages(pager);
+    if (before < 1024) return "too little is far: " + std::to_string(before);
+    const Limits limits{0, 1};
+    for (int round = 0; round < 20; ++round)
+      if (results_of<Found>(kTrips, limits, twins.part(0, first)) !=
+          results_of<Found>(kTrips, limits, twins.part_here(0, first)))
+        return "trips";
+    const std::uint64_t after = far_pages(pager);
+    return after + 64 >= before ? "" : std::to_string(before - after) + " pages were fetched";
+  });
+}
+
 // It costs its operator and nobody else: the results are the program's own, and other operators go on.
 TEST_P(PagerOperatorsServer, AnOperatorThatGoesWrongIsWithdrawn) {
   run_with_real_pager(options_, [](Pager& pager) -> std::string {

@@ -48,6 +48,7 @@ struct Twins {
         here(static_cast<T*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
              far.size()) {
     // From here on there is a runtime for the header.
+    hl_runtime.map = reinterpret_cast<const unsigned char*>(pager.hint_map());
     hl_runtime.base = pager.window_base();
     hl_runtime.size = pager.window_bytes();
   }
