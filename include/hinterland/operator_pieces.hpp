@@ -28,8 +28,12 @@ inline void apply_here(const hl_operator& which, const void* argument, const hl_
   std::memcpy(result, made, which.result_bytes);
 }
 
+// May be out of date: then words are asked for that are here, or a page comes.
 inline bool may_be_far(const void* address) {
-  return hl__is_missing(reinterpret_cast<std::uintptr_t>(address), HL_THERE);
+  const struct hl_runtime* runtime = hl__runtime();
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - runtime->base;
+  return offset < runtime->size &&
+         (__atomic_load_n(&runtime->map[offset / operator_page_bytes], __ATOMIC_RELAXED) & HL_THERE) == 0;
 }
 
 // On two pages, of which one is far, and small enough that words are less than pages.

@@ -190,7 +190,7 @@ int Pager::apply(const hl_operator& which, const void* argument, std::span<const
   if (!impl_->hears_hints() || !core.devices.have_operators()) return 0;
   // What the caller has may be far: it is copied outside of the runtime, where a fault is an ordinary one.
   alignas(16) std::array<std::byte, HL_OPERATOR_ARGUMENT_MAX> told;
-  std::memcpy(told.data(), argument, name->argument_bytes);
+  std::copy_n(static_cast<const std::byte*>(argument), name->argument_bytes, told.begin());
   std::unique_ptr<AppliedWork> work;
   {
     Undisturbed undisturbed;

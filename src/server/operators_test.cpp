@@ -189,7 +189,7 @@ TEST_F(ServerApplies, OthersComputeWhileAnOperatorLoops) {
     sums += done && result.low == 1024ull * 0x03030303u;
   }
   loops.join();
-  EXPECT_GT(sums, 1u);
+  EXPECT_GT(sums, 0u);
 }
 
 // An operator that reads too far sees nothing of what others had computed before.

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from command import HINTERLAND, SOURCE, CommandTest
@@ -111,8 +112,11 @@ class Operators(CommandTest):
         top = json.loads(self.call("top", "--json").stdout)
         mine = [each for each in top["servers"] if self.folder in each["arguments"]]
         self.assertEqual([each["pid"] for each in mine], [process.pid], "the processes of the operators are no servers")
-        children = self.descendants(process.pid)
-        self.assertEqual(len(children), 2)
+        # The server does not wait for the second one.
+        end = time.monotonic() + 100
+        while len(self.descendants(process.pid)) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertEqual(len(self.descendants(process.pid)), 2)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=100)
         self.assertEqual(process.returncode, 0)

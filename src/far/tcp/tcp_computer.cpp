@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -161,7 +162,7 @@ int TcpComputer::send_message_locked(const Asked& asked, const Message& message,
     end = put(bytes, end, std::as_bytes(list));
   } else {
     wire::ApplyRequest request{};
-    std::memcpy(request.argument.data(), asked.argument, asked.which->argument_bytes);
+    std::copy_n(asked.argument, asked.which->argument_bytes, request.argument.begin());
     end = put(bytes, end, wire::bytes_of(wire::make_apply_request(asked.field, message.count, message.id)));
     end = put(bytes, end, wire::bytes_of(request));
     end = put(bytes, end, std::as_bytes(list));
