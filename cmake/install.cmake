@@ -20,6 +20,9 @@ if(TARGET hinterland-fiber)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/hinterland-fiber.pc.in ${CMAKE_BINARY_DIR}/hinterland-fiber.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/hinterland-fiber.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
+if(TARGET hinterland-lookup)
+  install(TARGETS hinterland-lookup LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hinterland/operators)
+endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/hinterland DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # For users of the headers: find_package(hinterland) and pkg-config hinterland.

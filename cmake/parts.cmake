@@ -11,7 +11,8 @@ function(hl_targets_below folder result)
   set(${result} ${targets} PARENT_SCOPE)
 endfunction()
 
-set(shipped hinterland hinterland-preload hinterland-signal hinterland-linked hinterland-fiber hinterland-pass man)
+set(shipped hinterland hinterland-lookup hinterland-preload hinterland-signal hinterland-linked hinterland-fiber hinterland-pass
+  man)
 set(run_by_nobody reference hl_jemalloc_private fuzzers)
 set(measures_only bench_aifm bench_fork bench_large_trace bench_fiber bench_fiber_reads)  # which no test runs
 

@@ -32,12 +32,14 @@ extern "C" {
 struct hl_region;
 struct hl_region_options;
 struct hl_computation;
+struct hl_operator;
+struct hl_piece;
 
 /* What the runtime shows to hinted programs: the whole interface between them, for other languages as well (examples/
  * python, examples/rust). The addresses are filled in when paging begins, `size` last; they never change again.
  * Fields are only ever added, at the end, and abi_version says which are there. */
 struct hl_runtime {
-  uint32_t abi_version; /* 4 */
+  uint32_t abi_version; /* 5 */
   uint32_t reserved;
   uintptr_t base;           /* of the addresses that may be far */
   uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
@@ -59,6 +61,11 @@ struct hl_runtime {
    * results. */
   int (*compute)(const struct hl_computation* what, const void* address, size_t count, const size_t* indices,
                  void* results, unsigned char* done);
+  /* From version 5 on; hinterland/operator.h: an operator on far pieces, at most HL_COMPUTE_MAX. done[i] is set where
+   * results[i] (result_bytes each) was computed by a server that has the operator; the others are the caller's. Not 0
+   * where the arguments make no sense. */
+  int (*apply)(const struct hl_operator* which, const void* argument, const struct hl_piece* pieces, size_t count,
+               void* results, unsigned char* done);
 };
 #define HL_COMPUTE_MAX 1024u
 
@@ -86,7 +93,7 @@ extern struct hl_runtime hl_runtime __attribute__((weak));
  * preloaded one. */
 HL__INLINE const struct hl_runtime* hl__runtime(void) {
   static const struct hl_runtime none = {0,    0,    0,    0,    NULL, NULL, NULL, NULL,
-                                         NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+                                         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   const struct hl_runtime* runtime;
   __asm__(
       ".weak hl_runtime\n\t"

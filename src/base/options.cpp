@@ -140,6 +140,11 @@ constexpr Option kTable[] = {
      false, "Threads that serve clients.", "--threads 4"},
     {"no-offload", 0, flag, "", "", "", 0, 1, "", kForServe, variable_and_file, false,
      "Compute nothing for clients: their programs fetch the pages and compute themselves.", "--no-offload"},
+    {"operators", 0, path, "DIRECTORY", "", "none", 0, 0, "", kForServe, variable_and_file, false,
+     "Offer the operators in this folder: shared libraries (.so) that compute on clients' pages, which nobody but "
+     "their "
+     "owner may write. docs/offload.md says how one is built.",
+     "--operators /usr/local/lib/hinterland/operators"},
     {"json", 0, flag, "", "", "", 0, 1, "",
      kForDoctor | kForStat | kForReport | kForReplay | kForAdvise | kForCompare | kForTop, nowhere, false,
      "Print JSON, with units in the names and a schema_version.", "--json"},

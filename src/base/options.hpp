@@ -105,6 +105,7 @@ enum class OptionId : std::uint8_t {
   insecure,
   threads,
   no_offload,
+  operators,
   json,
   watch,
   kinds,

@@ -70,6 +70,22 @@ Status no_value_is_an_option(const Command& command, const Arguments& options) {
   return {};
 }
 
+// CLI11 would take "--no-offload=3" for a flag that is given.
+Status no_flag_has_a_value(const Command& command, const Arguments& options) {
+  for (const std::string& word : options) {
+    if (word == "--") break;
+    std::size_t end = word.find('=');
+    if (end == word.npos) continue;
+    std::string name = word.substr(0, end);
+    const Option* row = option_of_flag(command, name);
+    if (name != "--help" && name != "-h" && (row == nullptr || takes_value(*row))) continue;
+    Error error = Error::make(0, "%s: %s takes no value, and '%s' is one", command.name, name.c_str(),
+                              word.substr(end + 1).c_str());
+    return std::unexpected(error.remedy("give %s alone, or leave it out", name.c_str()));
+  }
+  return {};
+}
+
 // A variable that nobody reads is most likely a slip of the pen.
 void warn_of_unknown_variables() {
   static constexpr std::string_view kPrefix = "HINTERLAND_";
@@ -143,12 +159,15 @@ Status CommandLine::Flags::parse(const Command& command, const Arguments& option
 
 Status CommandLine::read_flags(const Command& command, const Arguments& options) {
   if (Status values = no_value_is_an_option(command, options); !values) return values;
+  if (Status flags = no_flag_has_a_value(command, options); !flags) return flags;
   Flags given(command);
   if (Status parsed = given.parse(command, options); !parsed) return parsed;
   wants_help_ = given.wants_help;
+  bool options_ended = false;
   for (const std::string& extra : given.app.remaining()) {
-    if (extra.size() > 1 && extra[0] == '-' && extra != "--") return unknown_option(command, extra);
+    if (extra.size() > 1 && extra[0] == '-' && extra != "--" && !options_ended) return unknown_option(command, extra);
     if (extra != "--") rest_.push_back(extra);
+    options_ended = options_ended || extra == "--";
   }
   for (auto& [i, flag] : given.flags) {
     if (flag->count() == 0) continue;

@@ -27,7 +27,9 @@ int help_main(const Arguments& arguments) {
   if (arguments[0] == "--markdown") return print(reference_markdown());
   bool manual = arguments[0] == "--man";
   if (manual && arguments.size() == 1) return print(manual_page(nullptr));
-  const std::string& name = arguments[manual ? 1 : 0];
+  const std::size_t at = manual ? 1 : 0;
+  if (arguments.size() > at + 1) return fail(kUsage, unexpected_argument("help", arguments[at + 1]));
+  const std::string& name = arguments[at];
   const Command* command = find_command(name == "--help" || name == "-h" ? "help" : name);
   if (command == nullptr) return no_such_command(name);
   return print(manual ? manual_page(command) : help_text(*command));

@@ -65,6 +65,11 @@ void announce(const Server& server, const CommandLine& line) {
   std::fflush(stdout);
 }
 
+void say_operators(const ServerOptions& options) {
+  for (const LoadedOperator& each : options.operators)
+    log::info("offers operator %s, version %u, of %s", each.what->name, each.what->version, each.path.c_str());
+}
+
 void say_goodbye(const Server& server) {
   ServerStats stats = server.stats();
   log::info("ended; served %llu requests, %llu pages read, %llu written, %llu connections refused",
@@ -79,6 +84,10 @@ Result<ServerOptions> options_of(const CommandLine& line) {
   if (line.is_flag(OptionId::insecure) && line.is_flag(OptionId::key_file)) {
     Error error = Error::make(0, "--insecure and --key-file contradict each other");
     return std::unexpected(error.remedy("leave --insecure out: with a key it is not needed"));
+  }
+  if (line.number(OptionId::no_offload) != 0 && line.is_given(OptionId::operators)) {
+    Error error = Error::make(0, "--no-offload and --operators contradict each other");
+    return std::unexpected(error.remedy("leave one of them out"));
   }
   ServerOptions options;
   options.host = address->host;
@@ -118,12 +127,18 @@ int serve_main(const Arguments& arguments) {
   if (line->is_flag(OptionId::make_key)) return make_key(line->text(OptionId::make_key));
   Result<ServerOptions> options = options_of(*line);
   if (!options) return fail(kUsage, options.error());
+  if (line->is_given(OptionId::operators)) {
+    auto operators = load_operators(line->text(OptionId::operators));
+    if (!operators) return fail(kEnvironment, operators.error());
+    options->operators = std::move(*operators);
+  }
   fit_to_descriptors(*options);
   Result<std::unique_ptr<Server>> server = Server::create(*options);
   if (!server) return fail(kEnvironment, server.error());
   stop_on_signals(**server);
   if (Status confined = confine(); !confined)
     log::warning("%s: the server goes on without this protection", confined.error().what());
+  say_operators(*options);
   announce(**server, *line);
   Status served = (*server)->run();
   if (!served) return fail(kEnvironment, served.error());

@@ -39,7 +39,7 @@ bool serves(const std::vector<std::string>& words) {
   return words.size() >= 2 && words[1] == "serve" && words[0].substr(words[0].rfind('/') + 1) == "hinterland";
 }
 
-// Fields 14, 15 and 24 of /proc/PID/stat: ticks in the program and in the kernel, and resident pages.
+// Fields 4, 14, 15 and 24 of /proc/PID/stat: parent, ticks in the program and in the kernel, and resident pages.
 void read_use(const std::string& process, RunningServer& server) {
   std::string text = read_all(process + "/stat");
   std::size_t name_end = text.rfind(')');
@@ -48,6 +48,7 @@ void read_use(const std::string& process, RunningServer& server) {
   std::string field;
   double ticks = 0;
   for (int number = 3; fields >> field && number <= 24; ++number) {
+    if (number == 4) server.parent = std::atoi(field.c_str());
     if (number == 14 || number == 15) ticks += std::strtod(field.c_str(), nullptr);
     if (number == 24)
       server.resident_bytes = bytes_of_pages(static_cast<std::size_t>(std::strtoull(field.c_str(), nullptr, 10)));
@@ -68,12 +69,17 @@ std::vector<RunningServer> find_servers() {
     if (pid <= 0 || stat(process.c_str(), &status) != 0) continue;
     std::vector<std::string> words = command_of(process);
     if (!serves(words)) continue;
-    RunningServer server{pid, status.st_uid, 0, 0, ""};
+    RunningServer server{pid, status.st_uid, 0, 0, "", 0};
     for (std::size_t i = 2; i < words.size(); ++i) server.arguments += (i == 2 ? "" : " ") + words[i];
     read_use(process, server);
     servers.push_back(std::move(server));
   }
   closedir(processes);
+  // The processes in which a server computes have its command line.
+  const std::vector<RunningServer> all = servers;
+  std::erase_if(servers, [&all](const RunningServer& each) {
+    return std::ranges::any_of(all, [&each](const RunningServer& other) { return other.pid == each.parent; });
+  });
   std::ranges::sort(servers, {}, &RunningServer::pid);
   return servers;
 }

@@ -15,6 +15,7 @@ struct RunningServer {
   std::uint64_t resident_bytes;
   double cpu_s;           // user and system, so far
   std::string arguments;  // behind `serve`, as ps shows them
+  pid_t parent;
 };
 
 // By PID. Those in other PID namespaces than ours are not seen, or by other numbers.

@@ -18,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "far/operator_name.hpp"
 #include "hinterland/offload_pages.hpp"
 
 namespace hinterland::far {
@@ -76,10 +77,11 @@ struct Completion {
   int error;  // 0, or errno: EIO, EBADMSG (checksum), ENOSPC, ETIMEDOUT, ECONNRESET, ...
 };
 
-// Elements on a page, for Device::compute(). Within the page, and a whole number of them.
+// Elements on a page, for Device::compute() and apply(). Within the page, and a whole number of them.
 struct Piece {
   FarPage page;
   std::uint16_t offset, bytes;
+  std::uint64_t word = 0;  // of apply(): what the operator is told of this piece
 };
 
 class Channel {
@@ -130,6 +132,17 @@ class Device {
   // written meanwhile. Thread-safe. Blocks for as long as the device takes, within its time limit for each answer.
   virtual int compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done) {
     static_cast<void>(what), static_cast<void>(pieces), static_cast<void>(results), static_cast<void>(done);
+    return ENOTSUP;
+  }
+
+  // Whether there are operators of the device's owner; which, is found out by asking. Never changes.
+  virtual bool has_operators() const { return false; }
+  // As compute(), by an operator: result_bytes for each piece. Nothing is done where the device has no such operator.
+  // `argument`: argument_bytes bytes of local memory.
+  virtual int apply(const OperatorName& which, const std::byte* argument, std::span<const Piece> pieces,
+                    std::byte* results, bool* done) {
+    static_cast<void>(which), static_cast<void>(argument), static_cast<void>(pieces), static_cast<void>(results);
+    static_cast<void>(done);
     return ENOTSUP;
   }
 

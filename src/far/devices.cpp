@@ -57,6 +57,10 @@ Status Devices::create_space(std::uint64_t bytes_max) {
   return {};
 }
 
+bool Devices::have_operators() const {
+  return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->has_operators(); });
+}
+
 bool Devices::some_lost() const {
   return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->lost() != 0; });
 }

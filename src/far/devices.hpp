@@ -61,6 +61,14 @@ class Devices {
     return entries_[device].device->compute(what, pieces, results, done);
   }
 
+  // As Device::has_operators() and apply().
+  bool have_operators() const;  // some device
+  bool has_operators(std::uint32_t device) const { return entries_[device].device->has_operators(); }
+  int apply(std::uint32_t device, const OperatorName& which, const std::byte* argument, std::span<const Piece> pieces,
+            std::byte* results, bool* done) {
+    return entries_[device].device->apply(which, argument, pieces, results, done);
+  }
+
   // Pages, whichever devices they lie on. As Space's calls of the same names.
   std::size_t allocate(std::uint32_t device, std::span<FarPage> out, int* error);
   void retain(std::span<const FarPage> pages);

@@ -11,11 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/parts.hpp"
 #include "far/device.hpp"
+#include "hinterland/operator.h"
 #include "hinterland/policy.h"
 #include "kernel/kernel.hpp"
 #include "paging/page/fault_observer.hpp"
@@ -156,6 +158,10 @@ class Pager {
   // compute. 0 or EINVAL. Blocks as Device::compute().
   int compute(const hl_computation& what, std::uintptr_t address, std::size_t count, const std::size_t* indices,
               void* results, unsigned char* done);
+  // hl_runtime.apply: likewise by an operator, which devices may have and may not. A piece that lies on two pages, or
+  // not in the window, is the caller's. What the arguments point to may be far.
+  int apply(const hl_operator& which, const void* argument, std::span<const hl_piece> pieces, void* results,
+            unsigned char* done);
   // A byte a page of the window: bit 0 there, bit 1 writable without a fault (hint_map.hpp). Never moves.
   const std::atomic<std::uint8_t>* hint_map() const;
 

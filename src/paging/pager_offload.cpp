@@ -52,6 +52,11 @@ struct Wanted {
 
 // Pieces on one device, and which of the caller's they are.
 struct Batch {
+  explicit operator bool() const { return !pieces.empty(); }
+  void make_room(std::size_t bytes) {
+    results = std::make_unique<std::byte[]>(bytes);
+    done = std::make_unique<bool[]>(pieces.size());
+  }
   std::vector<far::Piece> pieces;
   std::vector<std::uint32_t> which;
   std::unique_ptr<std::byte[]> results;
@@ -62,15 +67,25 @@ struct Batch {
 struct Work {
   std::array<Batch, far::kDevicesMax> batches;
   std::vector<far::FarPage> borrowed;
+
+  void add(far::FarPage page, std::uintptr_t address, std::size_t bytes, std::uint64_t word, std::size_t number) {
+    borrowed.push_back(page);
+    Batch& batch = batches[page.device()];
+    batch.pieces.push_back(
+        {page.on_device(), static_cast<std::uint16_t>(address % kPageSize), static_cast<std::uint16_t>(bytes), word});
+    batch.which.push_back(static_cast<std::uint32_t>(number));
+  }
 };
 
-// The far page, borrowed. Nothing when the page is not far, somebody works on it, or its device does not do this.
-std::optional<far::FarPage> borrow(Core& core, std::uint32_t operation, PageIndex page) {
+// The far page, borrowed. Nothing when the page is not far, somebody works on it, or its device does not do this:
+// does(device).
+template <typename Does>
+std::optional<far::FarPage> borrow(Core& core, PageIndex page, const Does& does_this) {
   PageWord word;
   if (!core.pages.is_used(page) || core.pages[page].load().state() != PageState::far) return std::nullopt;
   if (!core.transitions.try_lock(page, PageState::far, &word)) return std::nullopt;
   const far::FarPage there = word.far_page();
-  const bool does = (core.devices.operations(there.device()) >> operation & 1) != 0;
+  const bool does = does_this(there.device());
   if (does) core.devices.borrow({&there, 1});
   core.transitions.none(page, word);
   return does ? std::optional(there) : std::nullopt;
@@ -80,21 +95,41 @@ void gather(Core& core, const Wanted& wanted, Work* work) {
   for (std::size_t i = 0, n = wanted.pieces(); i < n; ++i) {
     const Wanted::Bytes bytes = wanted.piece(i);
     if (!core.window.contains(bytes.address, bytes.length)) continue;
-    auto far = borrow(core, wanted.what.operation, core.window.index_of(bytes.address));
-    if (!far) continue;
-    work->borrowed.push_back(*far);
-    Batch& batch = work->batches[far->device()];
-    batch.pieces.push_back({far->on_device(), static_cast<std::uint16_t>(bytes.address % kPageSize),
-                            static_cast<std::uint16_t>(bytes.length)});
-    batch.which.push_back(static_cast<std::uint32_t>(i));
+    auto far = borrow(core, core.window.index_of(bytes.address), [&](std::uint32_t device) {
+      return (core.devices.operations(device) >> wanted.what.operation & 1) != 0;
+    });
+    if (far) work->add(*far, bytes.address, bytes.length, 0, i);
   }
 }
 
 void compute_batch(Core& core, std::uint32_t device, const hl_computation& what, Batch* batch) {
-  batch->results = std::make_unique<std::byte[]>(elements::result_bytes(what.operation, batch->pieces.size()));
-  batch->done = std::make_unique<bool[]>(batch->pieces.size());
+  batch->make_room(elements::result_bytes(what.operation, batch->pieces.size()));
   // What has failed is not done, and found out again by who reads the page.
   static_cast<void>(core.devices.compute(device, what, batch->pieces, batch->results.get(), batch->done.get()));
+}
+
+// By an operator.
+struct AppliedWork : Work {
+  std::array<hl_piece, HL_COMPUTE_MAX> asked;
+};
+
+void gather_applied(Core& core, std::span<const hl_piece> pieces, AppliedWork* work) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pieces[i].address);
+    if (address % kPageSize + pieces[i].bytes > kPageSize || !core.window.contains(address, pieces[i].bytes))
+      continue;
+    auto far = borrow(core, core.window.index_of(address),
+                      [&](std::uint32_t device) { return core.devices.has_operators(device); });
+    if (far) work->add(*far, address, pieces[i].bytes, pieces[i].word, i);
+  }
+}
+
+void apply_batch(Core& core, std::uint32_t device, const far::OperatorName& name, const std::byte* argument,
+                 Batch* batch) {
+  batch->make_room(name.result_bytes * batch->pieces.size());
+  // What has failed is not done, as above.
+  static_cast<void>(
+      core.devices.apply(device, name, argument, batch->pieces, batch->results.get(), batch->done.get()));
 }
 
 void hand_out_counts(const Batch& batch, std::uint32_t* counts) {
@@ -106,10 +141,8 @@ void hand_out_counts(const Batch& batch, std::uint32_t* counts) {
 }
 
 // To where the caller wants it, which may be far.
-void hand_out(const hl_computation& what, const Batch& batch, void* results, unsigned char* done) {
+void hand_out(const Batch& batch, std::size_t size, void* results, unsigned char* done) {
   std::uint64_t pages = 0;
-  const bool together = what.operation == elements::spread;
-  const std::size_t size = together ? 0 : elements::result_bytes(what.operation, 1);
   for (std::size_t i = 0; i < batch.which.size(); ++i) {
     if (!batch.done[i]) continue;
     done[batch.which[i]] = 1;
@@ -117,7 +150,6 @@ void hand_out(const hl_computation& what, const Batch& batch, void* results, uns
     std::memcpy(static_cast<std::byte*>(results) + batch.which[i] * size, batch.results.get() + i * size, size);
   }
   hinterland::count(Counter::pages_offloaded, pages);
-  if (together) hand_out_counts(batch, static_cast<std::uint32_t*>(results));
 }
 
 }  // namespace
@@ -137,8 +169,43 @@ int Pager::compute(const hl_computation& what, std::uintptr_t address, std::size
       if (!work->batches[device].pieces.empty()) compute_batch(core, device, what, &work->batches[device]);
     core.devices.give_back(work->borrowed);
   }
+  const bool together = what.operation == elements::spread;
+  for (const Batch& batch : work->batches) {
+    if (!batch) continue;
+    hand_out(batch, together ? 0 : elements::result_bytes(what.operation, 1), results, done);
+    if (together) hand_out_counts(batch, static_cast<std::uint32_t*>(results));
+  }
+  Undisturbed undisturbed;
+  work.reset();
+  return 0;
+}
+
+int Pager::apply(const hl_operator& which, const void* argument, std::span<const hl_piece> pieces, void* results,
+                 unsigned char* done) {
+  const auto name = far::OperatorName::of(which);
+  if (!name || pieces.size() > HL_COMPUTE_MAX) return EINVAL;
+  for (const hl_piece& piece : pieces)
+    if (piece.bytes == 0 || piece.bytes > kPageSize || piece.bytes % name->element_bytes != 0) return EINVAL;
+  Core& core = impl_->core;
+  if (!impl_->hears_hints() || !core.devices.have_operators()) return 0;
+  // What the caller has may be far: it is copied outside of the runtime, where a fault is an ordinary one.
+  alignas(16) std::array<std::byte, HL_OPERATOR_ARGUMENT_MAX> told;
+  std::copy_n(static_cast<const std::byte*>(argument), name->argument_bytes, told.begin());
+  std::unique_ptr<AppliedWork> work;
+  {
+    Undisturbed undisturbed;
+    work = std::make_unique<AppliedWork>();
+  }
+  std::ranges::copy(pieces, work->asked.begin());
+  {
+    Undisturbed undisturbed;
+    gather_applied(core, std::span(work->asked).first(pieces.size()), work.get());
+    for (std::uint32_t device = 0; device < work->batches.size(); ++device)
+      if (Batch& batch = work->batches[device]) apply_batch(core, device, *name, told.data(), &batch);
+    core.devices.give_back(work->borrowed);
+  }
   for (const Batch& batch : work->batches)
-    if (!batch.pieces.empty()) hand_out(what, batch, results, done);
+    if (batch) hand_out(batch, name->result_bytes, results, done);
   Undisturbed undisturbed;
   work.reset();
   return 0;

@@ -16,6 +16,7 @@
 
 #include "far/test_support.hpp"
 #include "hinterland/offload.hpp"
+#include "paging/testing/offload_twins.hpp"
 #include "paging/testing/page_machine.hpp"
 #include "paging/testing/real_pager.hpp"
 #include "server/server_test_support.hpp"
@@ -28,69 +29,22 @@ int compute_by_pager(const hl_computation* what, const void* address, std::size_
                                                results, done);
 }
 
+int apply_by_pager(const hl_operator* which, const void* argument, const hl_piece* pieces, std::size_t count,
+                   void* results, unsigned char* done) {
+  return hinterland::Pager::current()->apply(*which, argument, std::span(pieces, count), results, done);
+}
+
 }  // namespace
 
 // Where the library's would be.
-struct hl_runtime hl_runtime = {4,       0,       0,       0,       nullptr, nullptr, nullptr,         nullptr,
-                                nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, compute_by_pager};
+struct hl_runtime hl_runtime = {
+    5,       0,       0,       0,       nullptr, nullptr, nullptr,          nullptr,
+    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, compute_by_pager, apply_by_pager};
 
 namespace hinterland::testing {
 namespace {
 
 using hl::far::compare;
-
-constexpr std::size_t kBytes = 10 * kMiB;  // more than twice the budget
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kRounds = 6;  // ten times as slow
-#else
-constexpr int kRounds = 40;
-#endif
-
-ServerOptions server_options() {
-  ServerOptions options = small_server(16);
-#ifdef __SANITIZE_THREAD__
-  // What orders a page's write before its read on another connection is the client, which is another process: the
-  // sanitizer does not see it.
-  options.threads = 1;
-#endif
-  return options;
-}
-
-std::uint64_t far_pages(Pager& pager) {
-  Pager::Impl& parts = PagerParts::of(pager);
-  std::uint64_t far = 0;
-  parts.for_each_page([&](PageIndex, PageCell& cell) { far += cell.load().state() == PageState::far; });
-  return far;
-}
-
-// Far memory, and ordinary memory with the same contents, whose pages begin at the same elements.
-template <typename T>
-struct Twins {
-  explicit Twins(Pager& pager)
-      : far(reinterpret_cast<T*>(pager.map(kBytes, kPageSize, PROT_READ | PROT_WRITE)), kBytes / sizeof(T)),
-        here(static_cast<T*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
-             far.size()) {
-    // From here on there is a runtime for the header.
-    hl_runtime.base = pager.window_base();
-    hl_runtime.size = pager.window_bytes();
-  }
-  void set(std::size_t at, T value) { far[at] = here[at] = value; }
-  std::span<const T> part(std::size_t first, std::size_t count) const { return far.subspan(first, count); }
-  std::span<const T> part_here(std::size_t first, std::size_t count) const { return here.subspan(first, count); }
-  std::span<T> far, here;
-};
-
-template <typename T>
-T any_value(std::mt19937_64& random) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (random() % 500 == 0) return std::numeric_limits<T>::quiet_NaN();
-    if (random() % 500 == 0) return random() % 2 == 0 ? T{0} : -T{0};
-    return static_cast<T>(static_cast<double>(static_cast<std::int64_t>(random())) / 1e15);
-  } else {
-    return random() % 2 == 0 ? static_cast<T>(random() % 100) : static_cast<T>(random() >> 25);
-  }
-}
 
 // "" or the operation that differs. Bits are compared, not values: of sums in particular.
 template <typename T>
@@ -182,7 +136,7 @@ class PagerOffload : public ::testing::TestWithParam<Place> {
     std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed_));
     options_.faults_by_signal = GetParam().faults_by_signal;
     if (!GetParam().at_server) return;
-    ServerOptions serving = server_options();
+    ServerOptions serving = offload_server_options();
     serving.compute = GetParam().offers;
     server_ = std::make_unique<ServerProcess>(serving);
     options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
@@ -259,7 +213,7 @@ class PagerOffloadServer : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-    server_ = std::make_unique<ServerProcess>(server_options());
+    server_ = std::make_unique<ServerProcess>(offload_server_options());
     options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
   }
   RealPagerOptions options_;

@@ -87,13 +87,19 @@ int compute(const hl_computation* what, const void* address, std::size_t count, 
   });
 }
 
+int apply(const hl_operator* which, const void* argument, const hl_piece* pieces, std::size_t count, void* results,
+          unsigned char* done) {
+  return with_pager(
+      0, [=](Pager& pager) { return pager.apply(*which, argument, std::span(pieces, count), results, done); });
+}
+
 }  // namespace
 
 }  // namespace hinterland::hint
 
 // C linkage: hint.h declares it.
 __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
-    .abi_version = 4,
+    .abi_version = 5,
     .reserved = 0,
     .base = 0,
     .size = 0,
@@ -108,6 +114,7 @@ __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = 
     .region_error = hinterland::hint::region_error,
     .region_create_sized = hinterland::hint::create_region,
     .compute = hinterland::hint::compute,
+    .apply = hinterland::hint::apply,
 };
 
 // For the checks of sites (site_checks.cpp), which find it without a register to spare. Hidden, so that it is this

@@ -10,27 +10,43 @@ namespace hinterland {
 using far::wire::Code;
 namespace elements = hl::far::detail;
 
+// Whether the page is what the client wrote.
+bool ComputeJob::check(const Held& piece) {
+  const std::byte* page = piece.page.memory();
+  if (page != checked_) checksum_ = far::SharedPages::checksum_of(page);
+  checked_ = page;
+  if (checksum_ != piece.checksum) code = Code::damaged;
+  return checksum_ == piece.checksum;
+}
+
 void ComputeJob::compute() {
   const std::size_t step = what.operation == elements::spread ? 0 : elements::result_bytes(what.operation, 1);
   std::byte* result = results.get();
   if (step == 0) std::memset(result, 0, result_bytes);
-  const std::byte* checked = nullptr;  // the page that was looked at last
-  std::uint64_t checksum = 0;
   for (const Held& piece : pieces) {
-    const std::byte* page = piece.page.memory();
-    if (page != checked) checksum = far::SharedPages::checksum_of(page);
-    checked = page;
-    if (checksum != piece.checksum) {
-      code = Code::damaged;
-      return;
-    }
-    elements::compute_piece(what, page + piece.offset, piece.bytes, result);
+    if (!check(piece)) return;
+    elements::compute_piece(what, piece.page.memory() + piece.offset, piece.bytes, result);
     result += step;
   }
 }
 
+void ComputeJob::apply() {
+  const hl_operator* which = operators->get(number);
+  if (which == nullptr) {
+    code = Code::no_operator;
+    return;
+  }
+  std::vector<OperatorProcess::Piece> list;
+  list.reserve(pieces.size());
+  for (const Held& piece : pieces) {
+    if (!check(piece)) return;
+    list.push_back({piece.page.memory(), piece.offset, piece.bytes, piece.word});
+  }
+  code = operators->run(number, std::span(argument).first(which->argument_bytes), list, results.get());
+}
+
 void ComputeJob::finish() {
-  if (!cancelled_.load(std::memory_order_relaxed)) compute();
+  if (!cancelled_.load(std::memory_order_relaxed)) operators != nullptr ? apply() : compute();
   pieces.clear();  // here, so that a slab that was given up meanwhile is free when the client hears of the job
   // The job may end with this: its connection looks at it at any time.
   const int told = event;

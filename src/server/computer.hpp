@@ -7,6 +7,7 @@
 // time and memory of each; a client that goes is not waited for, and what it asked for last is not begun.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -15,18 +16,24 @@
 
 #include "base/mutex.hpp"
 #include "far/tcp/wire.hpp"
+#include "server/operator_process.hpp"
 #include "server/session.hpp"
 
 namespace hinterland {
 
-// One message's work. Of the connection's thread until it is given to the computer, and from done() on.
+// One message's work, by the server's own functions or by an operator. Of the connection's thread until it is given
+// to the computer, and from done() on.
 struct ComputeJob {
   struct Held {
     HeldPage page;
     std::uint64_t checksum;
     std::uint16_t offset, bytes;
+    std::uint64_t word = 0;  // for an operator
   };
   hl_computation what{};
+  OperatorProcess* operators = nullptr;  // not null: apply its operator of this number instead
+  std::uint32_t number = 0;
+  std::array<std::byte, HL_OPERATOR_ARGUMENT_MAX> argument{};
   std::vector<Held> pieces;
   far::wire::Code code = far::wire::Code::ok;
   std::uint32_t result_bytes = 0;
@@ -39,8 +46,12 @@ struct ComputeJob {
 
  private:
   friend class Computer;
+  bool check(const Held& piece);
   void compute();
+  void apply();
   void finish();
+  const std::byte* checked_ = nullptr;  // the page that was looked at last
+  std::uint64_t checksum_ = 0;
   std::atomic<bool> done_{false}, cancelled_{false};
 };
 

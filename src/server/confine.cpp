@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace hinterland {
@@ -66,6 +67,12 @@ constexpr unsigned kAllowed[] = {
     SYS_exit_group,
 };
 
+constexpr unsigned kAllowedOfOperators[] = {
+    SYS_write,           SYS_writev,        SYS_munmap,       SYS_mremap,     SYS_madvise, SYS_brk,
+    SYS_futex,           SYS_setitimer,     SYS_rt_sigreturn, SYS_gettid,     SYS_getpid,  SYS_tgkill,
+    SYS_restart_syscall, SYS_clock_gettime, SYS_exit,         SYS_exit_group,
+};
+
 constexpr unsigned kRefuse = SECCOMP_RET_ERRNO | EPERM;
 
 struct Program {
@@ -79,6 +86,19 @@ struct Program {
   // `then` steps are skipped unless the loaded word equals, or has, these bits.
   void unless_equal_skip(unsigned value, std::uint8_t then) { step(BPF_JMP | BPF_JEQ | BPF_K, value, 0, then); }
   void unless_any_skip(unsigned bits, std::uint8_t then) { step(BPF_JMP | BPF_JSET | BPF_K, bits, 0, then); }
+  // Only these are let through; 32-bit calls, whose numbers mean others, are refused.
+  void allow(std::span<const unsigned> calls) {
+    load(offsetof(seccomp_data, arch));
+    unless_equal_skip(AUDIT_ARCH_X86_64, 1);
+    step(BPF_JMP | BPF_JA, 1);
+    answer(kRefuse);
+    load(offsetof(seccomp_data, nr));
+    for (unsigned call : calls) {
+      unless_equal_skip(call, 1);
+      answer(SECCOMP_RET_ALLOW);
+    }
+    for (unsigned call : {SYS_mmap, SYS_mprotect}) by_bits(call, 2, PROT_EXEC, kRefuse, SECCOMP_RET_ALLOW);
+  }
   // The call's answer when argument `index` (low word) has any of the bits, and when it has none.
   void by_bits(unsigned call, unsigned index, unsigned bits, unsigned with, unsigned without) {
     unless_equal_skip(call, 4);
@@ -91,16 +111,7 @@ struct Program {
 
 Program filter() {
   Program program;
-  program.load(offsetof(seccomp_data, arch));
-  program.unless_equal_skip(AUDIT_ARCH_X86_64, 1);
-  program.step(BPF_JMP | BPF_JA, 1);
-  program.answer(kRefuse);  // numbers mean other calls there
-  program.load(offsetof(seccomp_data, nr));
-  for (unsigned call : kAllowed) {
-    program.unless_equal_skip(call, 1);
-    program.answer(SECCOMP_RET_ALLOW);
-  }
-  for (unsigned call : {SYS_mmap, SYS_mprotect}) program.by_bits(call, 2, PROT_EXEC, kRefuse, SECCOMP_RET_ALLOW);
+  program.allow(kAllowed);
   // Of the calling thread alone: the one that computes makes way for the others.
   program.unless_equal_skip(SYS_setpriority, 7);
   program.load(offsetof(seccomp_data, args));
@@ -128,21 +139,34 @@ void give_up_capabilities() {
   ::syscall(SYS_capset, &header, none);
 }
 
+Status install(const Program& program) {
+#ifdef HINTERLAND_COVERAGE
+  return {};  // the counts of lines are written to files at the end
+#endif
+  sock_fprog given{static_cast<unsigned short>(program.steps.size()), const_cast<sock_filter*>(program.steps.data())};
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &given, 0, 0) != 0)
+    return std::unexpected(Error::make(errno, "cannot filter system calls"));
+  return {};
+}
+
 }  // namespace
+
+Status confine_operators() {
+  give_up_capabilities();
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    return std::unexpected(Error::make(errno, "cannot give up gaining privileges"));
+  Program program;
+  program.allow(kAllowedOfOperators);
+  program.answer(kRefuse);
+  return install(program);
+}
 
 Status confine() {
   give_up_capabilities();
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return std::unexpected(Error::make(errno, "cannot give up gaining privileges"));
-#ifdef HINTERLAND_COVERAGE
-  return {};  // the counts of lines are written to files at the end
-#endif
-  Program program = filter();
-  sock_fprog given{static_cast<unsigned short>(program.steps.size()), program.steps.data()};
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &given, 0, 0) != 0)
-    return std::unexpected(Error::make(errno, "cannot filter system calls"));
-  return {};
+  return install(filter());
 }
 
 }  // namespace hinterland

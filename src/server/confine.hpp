@@ -14,4 +14,8 @@ namespace hinterland {
 // An error when the kernel does not know filters (code ENOSYS, EINVAL): the server works without, the rest is done.
 Status confine();
 
+// Likewise, for the process that computes with what the server's owner installed: memory, sleeping until it is woken,
+// its own timers, words to standard error, and its end.
+Status confine_operators();
+
 }  // namespace hinterland

@@ -29,7 +29,9 @@ struct ServerState {
   std::unique_ptr<Arena> arena;
   std::unique_ptr<AddressBook> addresses;
   std::unique_ptr<SessionTable> sessions;
-  Computer computer;      // after the arena, whose pages its jobs hold
+  std::unique_ptr<OperatorProcess> operators;  // nullptr: there are none
+  // After the arena, whose pages their jobs hold. An operator may take long: its jobs wait for each other alone.
+  Computer computer, operator_computer;
   int keeper_event = -1;  // eventfd: a session may have become deserted
 
   // Figures; relaxed.
@@ -96,7 +98,13 @@ class Connection {
   bool on_write(const far::wire::Header& request, std::span<const far::wire::PageNumber> pages);
   bool on_discard(const far::wire::Header& request, std::span<const far::wire::Run> runs);
   bool on_compute(const far::wire::Header& request, std::span<const std::byte> body);
+  bool on_find_operator(const far::wire::Header& request, std::span<const std::byte> body);
+  bool on_apply(const far::wire::Header& request, std::span<const std::byte> body);
+  far::wire::Code prepare_computation(ComputeJob& job, std::span<const far::wire::Piece> pieces);
+  far::wire::Code prepare_application(ComputeJob& job, std::uint32_t field, std::span<const far::wire::Piece> pieces,
+                                      std::span<const far::wire::Word> words);
   far::wire::Code hold_pieces(ComputeJob& job, std::span<const far::wire::Piece> pieces);
+  void begin(std::shared_ptr<ComputeJob> job, far::wire::Code code, Computer& computer);
   bool take_results();
   bool discarding() const { return discards_next_ < discards_.size(); }
   bool discard_some();

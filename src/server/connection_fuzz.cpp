@@ -26,6 +26,13 @@ constexpr std::uint32_t kSlabs = 4;
 constexpr std::byte kSecret{0xa5};  // fills the victim's pages
 constexpr std::byte kOwn{0x3c};     // fills the attacker's
 
+// Gives back what it is asked to compute on, in part.
+void first_bytes(const void*, std::uint64_t word, const void* piece, std::size_t bytes, void* result) {
+  std::memcpy(result, piece, std::min<std::size_t>(bytes, 2));
+  std::memcpy(static_cast<std::byte*>(result) + 2, &word, 2);
+}
+constexpr hl_operator kFirstBytes = {HL_OPERATOR_ABI_VERSION, 1, "first", 1, 4, 4, 0, first_bytes};
+
 struct Harness {
   ServerState state;
   std::shared_ptr<Session> victim;
@@ -33,6 +40,9 @@ struct Harness {
 
   Harness() {
     log::set_level(log::Level::quiet);
+    auto operators = OperatorProcess::start({{&kFirstBytes, ""}});
+    HL_CHECK(operators.has_value());
+    state.operators = std::move(*operators);
     auto arena = Arena::create(kSlabs * far::kSlabBytes);
     HL_CHECK(arena.has_value());
     state.arena = std::move(*arena);
@@ -59,7 +69,7 @@ struct Harness {
 // One end of a connection, driven by hand.
 class Attacker {
  public:
-  explicit Attacker(ServerState& state) : computer_(state.computer) {
+  explicit Attacker(ServerState& state) : computer_(state.computer), operator_computer_(state.operator_computer) {
     int ends[2];
     HL_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     mine_ = ends[0];
@@ -81,7 +91,7 @@ class Attacker {
     }
   }
   void drive() {
-    while (computer_.run_one()) {
+    while (computer_.run_one() || operator_computer_.run_one()) {
     }
     if (open() && !connection_->drive()) connection_.reset();
   }
@@ -98,7 +108,7 @@ class Attacker {
   void hang_up() { connection_.reset(); }
 
  private:
-  Computer& computer_;
+  Computer &computer_, &operator_computer_;
   int mine_;
   std::unique_ptr<Connection> connection_;
   int secret_run_ = 0, stuck_ = 0;
@@ -165,23 +175,26 @@ Bytes request(testing::FuzzInput& input) {
     put(out, std::as_bytes(input.take_bytes(input.take<std::uint8_t>())));
     return out;
   }
-  Type type{static_cast<std::uint16_t>(kind % 16 == 9 ? 10 : kind % 16 % 9 + 1)};
+  // 0 to 8 and 12 to 14: the first nine; 9 to 11: compute, find_operator, apply.
+  Type type{static_cast<std::uint16_t>(kind % 16 < 9 || kind % 16 > 11 ? kind % 16 % 9 + 1 : kind % 16 + 1)};
   auto count =
       static_cast<std::uint16_t>(kind % 16 < 12 ? input.take<std::uint8_t>() % 8 + 1 : input.take<std::uint8_t>());
-  bool counted = type >= Type::discard;
+  const bool computes = type == Type::compute || type == Type::apply;
+  bool counted = type >= Type::discard && type != Type::find_operator;
   Header header = make_request(type, counted ? count : std::uint16_t{0}, input.take<std::uint8_t>());
-  if (type >= Type::discard && type != Type::read) header.stamp = input.take<std::uint8_t>();
+  if (type == Type::discard || type == Type::write) header.stamp = input.take<std::uint8_t>();
   if (type == Type::slab_release) header.slab = input.take<std::uint8_t>() % 8u;
-  if (type == Type::compute) {
-    header.stamp = 0u;
-    header.slab = input.take<std::uint8_t>() % 10u;
-  }
+  if (type == Type::compute) header.slab = input.take<std::uint8_t>() % 10u;
+  if (type == Type::apply) header.slab = operator_field(input.take<std::uint8_t>() % 32 == 31, 4);
   if (kind / 16 == 15) header = input.take<Header>();  // any header, with the body that its type would have
   put(out, bytes_of(header));
   if (type == Type::compute) put(out, bytes_of(computation(input)));
+  if (type == Type::apply) put(out, bytes_of(ApplyRequest{}));
+  if (type == Type::find_operator)
+    put(out, bytes_of(OperatorRequest{{'f', 'i', 'r', 's', 't'}, input.take<std::uint8_t>() % 2u, 1u, 4u, 4u}));
   for (std::uint16_t i = 0; counted && i < count; ++i) {
     std::uint64_t page = take_page(input);
-    if (type == Type::compute) {
+    if (computes) {
       put(out, bytes_of(piece(input, page)));
     } else if (type == Type::discard) {
       put(out, bytes_of(Run{page, input.take<std::uint8_t>(), 0u}));
@@ -189,6 +202,8 @@ Bytes request(testing::FuzzInput& input) {
       put(out, bytes_of(PageNumber{page}));
     }
   }
+  for (std::uint16_t i = 0; type == Type::apply && i < count; ++i)
+    put(out, bytes_of(Word{input.take<std::uint8_t>()}));
   if (type == Type::write)
     out.resize(out.size() + (kind / 16 == 14 ? count * kPageSize / 2 : count * kPageSize), kOwn);
   if (type == Type::session_open || type == Type::session_join) put(out, bytes_of(SessionRequest{}));

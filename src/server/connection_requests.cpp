@@ -56,6 +56,10 @@ bool Connection::on_request(const Header& request, std::span<const std::byte> li
       return on_write(request, list_of<PageNumber>(list));
     case Type::compute:
       return on_compute(request, list);
+    case Type::find_operator:
+      return on_find_operator(request, list);
+    case Type::apply:
+      return on_apply(request, list);
   }
   return false;
 }
@@ -109,6 +113,7 @@ bool Connection::try_attach() {
   body.slab_pages = far::kSlabPages;
   body.page_bytes = static_cast<std::uint32_t>(kPageSize);
   body.operations = state_.options.compute ? hl::far::detail::operations_known : 0;
+  body.operators = state_.operators != nullptr ? state_.operators->count() : 0;
   body.grace_ms =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(state_.options.resume_grace_ns / 1'000'000, UINT32_MAX));
   reply(std::bit_cast<Header>(body));
@@ -227,36 +232,89 @@ bool Connection::on_compute(const Header& request, std::span<const std::byte> bo
   auto job = std::make_shared<ComputeJob>();
   job->what = {static_cast<std::uint16_t>(request.slab), wanted.element, wanted.relation, wanted.shift,
                wanted.operand};
+  job->result_bytes = far::wire::compute_reply_bytes(request.slab, request.count);
   compute_request_ = request;
   compute_request_.stamp = echo_of(pieces);
-  if (job->code = hold_pieces(*job, pieces); job->code != Code::ok) {
-    Header refusal = make_reply(request, job->code);
-    refusal.stamp = compute_request_.stamp;
-    reply(refusal);
-    return true;
-  }
-  job->result_bytes = far::wire::compute_reply_bytes(request.slab, request.count);
-  job->results = std::make_unique_for_overwrite<std::byte[]>(job->result_bytes);
-  job->event = event_;
-  job_ = job;
-  add(state_.pages_computed, pieces.size());
-  state_.computer.take(std::move(job));
+  const Code code = prepare_computation(*job, pieces);
+  begin(std::move(job), code, state_.computer);
   return true;
 }
 
-Code Connection::hold_pieces(ComputeJob& job, std::span<const Piece> pieces) {
+Code Connection::prepare_computation(ComputeJob& job, std::span<const Piece> pieces) {
   if (!hl::far::detail::is_valid(job.what)) return Code::bad_request;
   const std::size_t element = hl::far::detail::element_bytes(job.what.element);
-  job.pieces.reserve(pieces.size());
-  for (const Piece& piece : pieces) {
-    bool one = job.what.operation == hl::far::detail::pick;
+  const bool one = job.what.operation == hl::far::detail::pick;
+  for (const Piece& piece : pieces)
     if (piece.offset % element != 0 || piece.bytes % element != 0 || (one && piece.bytes != element))
       return Code::bad_request;
+  return hold_pieces(job, pieces);
+}
+
+bool Connection::on_find_operator(const Header& request, std::span<const std::byte> body) {
+  if (state_.operators == nullptr) return false;
+  far::wire::OperatorRequest wanted;
+  std::memcpy(&wanted, body.data(), sizeof wanted);
+  const auto number = state_.operators->find(
+      {wanted.name, wanted.version, wanted.element_bytes, wanted.argument_bytes, wanted.result_bytes});
+  Header header = make_reply(request, number ? Code::ok : Code::no_operator);
+  if (number) header.slab = far::wire::operator_field(*number, wanted.result_bytes);
+  reply(header);
+  return true;
+}
+
+bool Connection::on_apply(const Header& request, std::span<const std::byte> body) {
+  auto job = std::make_shared<ComputeJob>();
+  static_assert(sizeof job->argument == sizeof(far::wire::ApplyRequest));
+  std::memcpy(job->argument.data(), body.data(), sizeof job->argument);
+  body = body.subspan(sizeof job->argument);
+  auto pieces = list_of<Piece>(body.first(request.count * sizeof(Piece)));
+  auto words = list_of<far::wire::Word>(body.subspan(pieces.size_bytes()));
+  if (state_.operators == nullptr || check_pieces(pieces) != Fault::none) return false;
+  job->operators = state_.operators.get();
+  job->number = far::wire::operator_number(request.slab);
+  job->result_bytes = far::wire::applied_result_bytes(request.slab) * request.count;
+  compute_request_ = request;
+  compute_request_.stamp = echo_of(pieces);
+  const Code code = prepare_application(*job, request.slab, pieces, words);
+  begin(std::move(job), code, state_.operator_computer);
+  return true;
+}
+
+Code Connection::prepare_application(ComputeJob& job, std::uint32_t field, std::span<const Piece> pieces,
+                                     std::span<const far::wire::Word> words) {
+  const hl_operator* which = state_.operators->get(job.number);
+  if (which == nullptr) return Code::no_operator;
+  if (which->result_bytes != far::wire::applied_result_bytes(field)) return Code::bad_request;
+  for (const Piece& piece : pieces)
+    if (piece.bytes % which->element_bytes != 0) return Code::bad_request;
+  const Code code = hold_pieces(job, pieces);
+  for (std::size_t i = 0; i < job.pieces.size(); ++i) job.pieces[i].word = words[i];
+  return code;
+}
+
+Code Connection::hold_pieces(ComputeJob& job, std::span<const Piece> pieces) {
+  job.pieces.reserve(pieces.size());
+  for (const Piece& piece : pieces) {
     HeldPage page = session_->hold(FarPage{piece.page});
     if (!page) return Code::not_yours;
     job.pieces.push_back({std::move(page), piece.checksum, piece.offset, piece.bytes});
   }
   return Code::ok;
+}
+
+// Or refuses it.
+void Connection::begin(std::shared_ptr<ComputeJob> job, Code code, Computer& computer) {
+  if (code != Code::ok) {
+    Header refusal = make_reply(compute_request_, code);
+    refusal.stamp = compute_request_.stamp;
+    reply(refusal);
+    return;
+  }
+  job->results = std::make_unique_for_overwrite<std::byte[]>(job->result_bytes);
+  job->event = event_;
+  job_ = job;
+  add(state_.pages_computed, job->pieces.size());
+  computer.take(std::move(job));
 }
 
 // False while the job is not done. Then its reply is queued.

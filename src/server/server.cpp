@@ -114,6 +114,12 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
   auto impl = std::make_unique<Impl>();
   ServerState& state = impl->state;
   state.options = options;
+  // First: its process must have nothing of the clients', and not the key.
+  if (!options.operators.empty()) {
+    Result<std::unique_ptr<OperatorProcess>> operators = OperatorProcess::start(options.operators);
+    if (!operators) return std::unexpected(operators.error());
+    state.operators = std::move(*operators);
+  }
   if (!options.key_file.empty()) {
     Result<far::SecretKey> key = far::read_key_file(options.key_file);
     if (!key) return std::unexpected(key.error());
@@ -138,11 +144,16 @@ Status Server::run() {
     threads.emplace_back([worker = impl_->workers[i].get()] { worker->run(); });
   std::thread computer;
   if (impl_->state.options.compute) computer = std::thread([all = &impl_->state.computer] { all->run(); });
+  std::thread applier;
+  if (impl_->state.operators != nullptr)
+    applier = std::thread([all = &impl_->state.operator_computer] { all->run(); });
   std::thread wiper([arena = impl_->state.arena.get()] { arena->wipe_until_stopped(); });
   impl_->workers[0]->run();
   for (std::thread& thread : threads) thread.join();
   impl_->state.computer.stop();
+  impl_->state.operator_computer.stop();
   if (computer.joinable()) computer.join();
+  if (applier.joinable()) applier.join();
   impl_->state.arena->stop_wiping();
   wiper.join();
   return {};

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
+#include "server/operators.hpp"
 
 namespace hinterland {
 
@@ -20,6 +22,7 @@ struct ServerOptions {
   bool insecure = false;           // listen beyond loopback without a key all the same
   std::uint32_t threads = 0;       // 0: one a core, at most 4
   bool compute = true;             // computes on clients' pages for them (computer.hpp)
+  std::vector<LoadedOperator> operators;  // and with these (operators.hpp)
 
   // Limits, so that no client harms the others.
   std::uint64_t client_memory_bytes = 0;          // share of one client; 0: all
@@ -52,7 +55,8 @@ struct ServerStats {
 
 class Server {
  public:
-  // Binds and listens, reserves the memory (touched only as it is used). May block for looking the host up.
+  // Starts the process of the operators, where there are some (operator_process.hpp), binds and listens, reserves the
+  // memory (touched only as it is used). May block for looking the host up.
   static Result<std::unique_ptr<Server>> create(const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;

@@ -65,6 +65,30 @@ class Usage(CommandTest):
         self.refused(["stat", "--kinds", "1", "--watch", "2s"], "--kinds is one look at one program")
         self.refused(["stat", "redis"], "not a process id")
         self.refused(["stat", "-5"], "-5")
+        self.refused(["help", "serve", "run"], "unexpected argument 'run'")
+        self.refused(["serve", "--", "--memory=16M"], "unexpected argument '--memory=16M'")
+
+    def test_flags_take_no_value(self):
+        """Of every command, every option whose help names none."""
+        listing = self.call("help").stdout.split("Commands:")[1].split("\n\n")[0]
+        seen = 0
+        for command in [line.split()[0] for line in listing.strip().splitlines()]:
+            if command in ("cc", "help", "version"):
+                continue
+            for line in self.call("help", command).stdout.splitlines():
+                words = line.split()
+                if not line.startswith("  -") or len(words) == 0:
+                    continue
+                names = [word.rstrip(",") for word in words[:2] if word.startswith("-")]
+                if len(words) > len(names) and words[len(names)].isupper():
+                    continue
+                for name in names:
+                    with self.subTest(command=command, name=name):
+                        self.refused([command, name + "=3"], name + " takes no value, and '3' is one")
+                        self.refused([command, name + "="], name + " takes no value")
+                        seen += 1
+        self.assertGreater(seen, 20)
+        self.refused(["serve", "--no-offload=true", "--memory", "16M"], "--no-offload takes no value")
 
     def test_contradictions(self):
         self.refused(["run", "-q", "-v", "--", "true"], "contradict")

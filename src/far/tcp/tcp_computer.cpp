@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,21 +14,92 @@ namespace hinterland::far {
 
 namespace elements = hl::far::detail;
 
+namespace {
+
+// Behind what is there; the new end.
+std::size_t put(std::span<std::byte> bytes, std::size_t at, std::span<const std::byte> what) {
+  std::memcpy(bytes.data() + at, what.data(), what.size());
+  return at + what.size();
+}
+
+}  // namespace
+
 int TcpComputer::compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done) {
+  const bool together = what.operation == elements::spread;
+  Asked asked{wire::Type::compute,
+              what.operation,
+              &what,
+              nullptr,
+              nullptr,
+              together ? 0 : elements::result_bytes(what.operation, 1),
+              pieces,
+              results,
+              done};
   LockGuard lock(mutex_);
-  Asked asked{what, pieces, results, done};
+  return run_locked(asked);
+}
+
+int TcpComputer::apply(const OperatorName& which, const std::byte* argument, std::span<const Piece> pieces,
+                       std::byte* results, bool* done) {
+  Asked asked{wire::Type::apply, 0, nullptr, &which, argument, which.result_bytes, pieces, results, done};
+  LockGuard lock(mutex_);
+  return run_locked(asked);
+}
+
+int TcpComputer::run_locked(Asked& asked) {
   int result = -EAGAIN;
   if (failed_ns_ != 0 && now_ns() < failed_ns_ + device_.timeout_ns()) return EAGAIN;
   // The retry has its own time, so that a server that stands still costs one time limit and a little more.
   for (std::uint64_t limit_ns : {device_.timeout_ns(), kRetryNs}) {
     if (device_.lost() != 0) return device_.lost();
+    bool is_there = true;
     result = link_.ready() ? 0 : connect_locked(limit_ns);
-    if (result == 0) result = ask_locked(asked);
+    if (result == 0 && asked.which != nullptr) result = find_locked(asked, &is_there);
+    if (result == 0 && is_there) result = ask_locked(asked);
     failed_ns_ = result != 0 ? now_ns() : 0;
     if (result == 0) return 0;
     device_.drop(link_);
   }
   return -result;
+}
+
+// Sets asked.field. What the server has does not change for as long as the session lasts, but for what it withdraws.
+int TcpComputer::find_locked(Asked& asked, bool* is_there) {
+  for (const Known& known : known_) {
+    if (known.which != *asked.which) continue;
+    asked.field = known.field;
+    *is_there = known.is_there;
+    return 0;
+  }
+  const std::uint64_t deadline = now_ns() + device_.timeout_ns();
+  struct {
+    wire::Header header;
+    wire::OperatorRequest request;
+  } whole{wire::make_request(wire::Type::find_operator, 0, next_id_++),
+          {asked.which->name, asked.which->version, asked.which->element_bytes, asked.which->argument_bytes,
+           asked.which->result_bytes}};
+  int result = send_all(link_.descriptor(), wire::bytes_of(whole), deadline);
+  if (result != 0) return result;
+  wire::Header bytes, reply;
+  result = receive_all(link_.descriptor(), std::as_writable_bytes(std::span(&bytes, 1)), deadline);
+  if (result != 0) return result;
+  if (wire::parse_reply(wire::bytes_of(bytes), &reply) != wire::Fault::none || reply.id != whole.header.id ||
+      reply.type != (static_cast<std::uint16_t>(wire::Type::find_operator) | wire::kReplyBit))
+    return -EPROTO;
+  *is_there = reply.status == static_cast<std::uint32_t>(wire::Code::ok);
+  if (*is_there && wire::applied_result_bytes(reply.slab) != asked.which->result_bytes) return -EPROTO;
+  asked.field = reply.slab;
+  note_locked(*asked.which, *is_there, reply.slab);
+  return 0;
+}
+
+void TcpComputer::note_locked(const OperatorName& which, bool is_there, std::uint32_t field) {
+  for (Known& known : known_) {
+    if (known.which != which) continue;
+    known = {which, is_there, field};
+    return;
+  }
+  known_[known_count_++ % known_.size()] = {which, is_there, field};
 }
 
 int TcpComputer::connect_locked(std::uint64_t limit_ns) {
@@ -76,15 +148,28 @@ int TcpComputer::send_locked(Asked& asked, Message* message) {
   if (message->count == 0) return 0;
   message->id = next_id_++;
   message->echo = wire::echo_of(std::span<const wire::Piece>(list).first(message->count));
-  struct {
-    wire::Header header;
-    wire::ComputeRequest request;
-    std::array<wire::Piece, wire::kPagesMax> pieces;
-  } whole{wire::make_compute_request(asked.what.operation, message->count, message->id),
-          {asked.what.element, asked.what.relation, asked.what.shift, std::uint16_t{0}, asked.what.operand},
-          list};
-  std::size_t bytes = sizeof whole.header + whole.header.length;
-  return send_all(link_.descriptor(), wire::bytes_of(whole).first(bytes), now_ns() + device_.timeout_ns());
+  return send_message_locked(asked, *message, std::span(list).first(message->count));
+}
+
+int TcpComputer::send_message_locked(const Asked& asked, const Message& message, std::span<const wire::Piece> list) {
+  std::array<std::byte, wire::kRequestPrefixMax> bytes;
+  std::size_t end = 0;
+  if (asked.what != nullptr) {
+    const wire::ComputeRequest request{asked.what->element, asked.what->relation, asked.what->shift, std::uint16_t{0},
+                                       asked.what->operand};
+    end = put(bytes, end, wire::bytes_of(wire::make_compute_request(asked.field, message.count, message.id)));
+    end = put(bytes, end, wire::bytes_of(request));
+    end = put(bytes, end, std::as_bytes(list));
+  } else {
+    wire::ApplyRequest request{};
+    std::copy_n(asked.argument, asked.which->argument_bytes, request.argument.begin());
+    end = put(bytes, end, wire::bytes_of(wire::make_apply_request(asked.field, message.count, message.id)));
+    end = put(bytes, end, wire::bytes_of(request));
+    end = put(bytes, end, std::as_bytes(list));
+    for (std::size_t i = 0; i < message.count; ++i)
+      end = put(bytes, end, wire::bytes_of(wire::Word{asked.pieces[message.which[i]].word}));
+  }
+  return send_all(link_.descriptor(), std::span(bytes).first(end), now_ns() + device_.timeout_ns());
 }
 
 int TcpComputer::receive_locked(Asked& asked, const Message& message) {
@@ -93,9 +178,11 @@ int TcpComputer::receive_locked(Asked& asked, const Message& message) {
   int result = receive_all(link_.descriptor(), std::as_writable_bytes(std::span(&bytes, 1)), deadline);
   if (result != 0) return result;
   if (wire::parse_reply(wire::bytes_of(bytes), &reply) != wire::Fault::none || reply.id != message.id ||
-      reply.type != (static_cast<std::uint16_t>(wire::Type::compute) | wire::kReplyBit) ||
-      reply.count != message.count || reply.slab != asked.what.operation || reply.stamp != message.echo)
+      reply.type != (static_cast<std::uint16_t>(asked.type) | wire::kReplyBit) || reply.count != message.count ||
+      reply.slab != asked.field || reply.stamp != message.echo)
     return -EPROTO;
+  if (reply.status == static_cast<std::uint32_t>(wire::Code::no_operator) && asked.which != nullptr)
+    note_locked(*asked.which, false, 0);  // withdrawn
   // Refused: these pieces are left to the caller.
   if (reply.length == 0) return 0;
   result = receive_all(link_.descriptor(), std::span(reply_).first(reply.length), deadline);
@@ -104,13 +191,12 @@ int TcpComputer::receive_locked(Asked& asked, const Message& message) {
 }
 
 void TcpComputer::store(Asked& asked, const Message& message) const {
-  const bool together = asked.what.operation == elements::spread;
-  const std::size_t size = together ? 0 : elements::result_bytes(asked.what.operation, 1);
+  const std::size_t size = asked.result_bytes;
   for (std::size_t i = 0; i < message.count; ++i) {
     asked.done[message.which[i]] = true;
     std::memcpy(asked.results + message.which[i] * size, reply_.data() + i * size, size);
   }
-  if (!together) return;
+  if (size != 0) return;
   for (std::size_t digit = 0; digit < elements::spread_digits; ++digit) {
     std::uint32_t more, all;
     std::memcpy(&more, reply_.data() + digit * sizeof more, sizeof more);

@@ -24,6 +24,9 @@ class TcpComputer {
 
   // As Device::compute().
   int compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done);
+  // As Device::apply(). Which number an operator has at the server is asked for once.
+  int apply(const OperatorName& which, const std::byte* argument, std::span<const Piece> pieces, std::byte* results,
+            bool* done);
   // In a forked child, around joining the session.
   void before_join_in_child();
   void after_join_in_child();
@@ -39,15 +42,30 @@ class TcpComputer {
     std::array<std::uint32_t, wire::kPagesMax> which;  // pieces, by number
   };
   struct Asked {
-    const hl_computation& what;
+    wire::Type type;
+    std::uint32_t field;         // the header's `slab`
+    const hl_computation* what;  // of compute
+    const OperatorName* which;   // of apply
+    const std::byte* argument;   // of apply
+    std::size_t result_bytes;    // of a piece; 0: counts of all together
     std::span<const Piece> pieces;
     std::byte* results;
     bool* done;
     std::size_t next = 0;  // piece that is looked at next
   };
+  // An operator that was asked for; the oldest makes room.
+  struct Known {
+    OperatorName which;
+    bool is_there = false;
+    std::uint32_t field = 0;
+  };
+  int run_locked(Asked& asked);
+  int find_locked(Asked& asked, bool* is_there);
+  void note_locked(const OperatorName& which, bool is_there, std::uint32_t field);
   int connect_locked(std::uint64_t limit_ns);
   int ask_locked(Asked& asked);
   int send_locked(Asked& asked, Message* message);
+  int send_message_locked(const Asked& asked, const Message& message, std::span<const wire::Piece> list);
   int receive_locked(Asked& asked, const Message& message);
   void store(Asked& asked, const Message& message) const;
 
@@ -58,6 +76,8 @@ class TcpComputer {
   int inherited_ = -1;
   std::uint64_t channel_ = 0;  // our name in the session; 0: none yet
   std::uint64_t next_id_ = 1;
+  std::array<Known, 16> known_{};
+  std::size_t known_count_ = 0;  // that were ever noted
   std::uint64_t failed_ns_ = 0;  // when it failed last; 0: never, or it has worked since
   alignas(8) std::array<std::byte, wire::kComputeReplyMax> reply_;
 };

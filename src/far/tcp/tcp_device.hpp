@@ -67,6 +67,11 @@ class TcpDevice final : public Device {
   int compute(const hl_computation& what, std::span<const Piece> pieces, std::byte* results, bool* done) override {
     return computer_.compute(what, pieces, results, done);
   }
+  bool has_operators() const override { return has_operators_; }
+  int apply(const OperatorName& which, const std::byte* argument, std::span<const Piece> pieces, std::byte* results,
+            bool* done) override {
+    return computer_.apply(which, argument, pieces, results, done);
+  }
   int lost() const override { return lost_.load(std::memory_order_relaxed); }
   std::size_t descriptors(int* out, std::size_t max) const override { return descriptors_.list(out, max); }
 
@@ -138,6 +143,7 @@ class TcpDevice final : public Device {
 
   DescriptorSet descriptors_;  // of all connections and channels
   std::uint32_t operations_ = 0;
+  bool has_operators_ = false;
   TcpComputer computer_{*this, descriptors_};
   std::optional<KeptFile> anchor_;
 

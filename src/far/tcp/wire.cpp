@@ -18,12 +18,14 @@ Shape shape_of(Type type) {
     case Type::ping:
     case Type::slab_allocate:
     case Type::slab_release:
+    case Type::find_operator:
       return {true, 0, 0};
     case Type::discard:
       return {true, 1, kRunsMax};
     case Type::read:
     case Type::write:
     case Type::compute:
+    case Type::apply:
       return {true, 1, kPagesMax};
   }
   return {false, 0, 0};
@@ -38,8 +40,11 @@ static_assert(compute_reply_bytes(hl::far::detail::distinct, kPagesMax) <= kComp
               compute_reply_bytes(hl::far::detail::spread, kPagesMax) <= kComputeReplyMax);
 
 // Whose field `slab` says something.
-bool request_has_slab(Type type) { return type == Type::slab_release || type == Type::compute; }
-bool reply_has_slab(Type type) { return type == Type::slab_allocate || type == Type::compute; }
+bool computes(Type type) { return type == Type::compute || type == Type::apply; }
+bool request_has_slab(Type type) { return type == Type::slab_release || computes(type); }
+bool reply_has_slab(Type type) {
+  return type == Type::slab_allocate || type == Type::find_operator || computes(type);
+}
 
 }  // namespace
 
@@ -84,13 +89,19 @@ bool request_length(Type type, std::uint16_t count, std::uint32_t* length) {
     case Type::compute:
       *length = static_cast<std::uint32_t>(sizeof(ComputeRequest) + sizeof(Piece) * count);
       return true;
+    case Type::find_operator:
+      *length = sizeof(OperatorRequest);
+      return true;
+    case Type::apply:
+      *length = static_cast<std::uint32_t>(sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * count);
+      return true;
     default:
       *length = 0;
       return true;
   }
 }
 
-bool reply_length(Type type, std::uint16_t count, std::uint32_t operation, std::uint32_t* length) {
+bool reply_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint32_t* length) {
   if (!count_fits(type, count)) return false;
   switch (type) {
     case Type::session_open:
@@ -101,7 +112,10 @@ bool reply_length(Type type, std::uint16_t count, std::uint32_t operation, std::
       *length = static_cast<std::uint32_t>(kPageSize) * count;
       return true;
     case Type::compute:
-      *length = compute_reply_bytes(operation, count);
+      *length = compute_reply_bytes(slab, count);
+      return *length != 0;
+    case Type::apply:
+      *length = applied_result_bytes(slab) * count;
       return *length != 0;
     default:
       *length = 0;
@@ -118,7 +132,7 @@ Fault parse_request(std::span<const std::byte> bytes, Header* header) {
   if (header->length != length) return Fault::length;
   if (header->status != 0) return Fault::reserved;
   if (header->slab != 0 && !request_has_slab(type)) return Fault::reserved;
-  if (type == Type::compute && compute_reply_bytes(header->slab, header->count) == 0) return Fault::operation;
+  if (computes(type) && !reply_length(type, header->count, header->slab, &length)) return Fault::operation;
   return Fault::none;
 }
 
@@ -200,12 +214,18 @@ Header make_compute_request(std::uint32_t operation, std::uint16_t count, std::u
   return header;
 }
 
+Header make_apply_request(std::uint32_t field, std::uint16_t count, std::uint64_t id) {
+  Header header = make_request(Type::apply, count, id);
+  header.slab = field;
+  return header;
+}
+
 Header make_reply(const Header& request, Code code) {
   Header header;
   std::uint32_t length = 0;
   Type type{static_cast<std::uint16_t>(request.type)};
   if (code == Code::ok) reply_length(type, request.count, request.slab, &length);
-  if (type == Type::compute) header.slab = request.slab;
+  if (computes(type)) header.slab = request.slab;
   header.length = length;
   header.type = static_cast<std::uint16_t>(request.type | kReplyBit);
   header.count = request.count;
@@ -230,6 +250,8 @@ int error_of(Code code) {
       return EPROTO;
     case Code::damaged:
       return EBADMSG;
+    case Code::no_operator:
+      return ENOTSUP;
   }
   return EPROTO;
 }

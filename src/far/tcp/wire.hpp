@@ -19,9 +19,12 @@
 //   read           count * page number                       count * kPageSize bytes
 //   write          count * page number, then the pages       -
 //   compute        ComputeRequest, count * Piece             results (compute_reply_bytes)
+//   find_operator  OperatorRequest                           -      (its number in the header, as slab)
+//   apply          ApplyRequest, count * (Piece), count *    results (applied_result_bytes each)
+//                  word of 64 bits
 //
 // A reply whose status is not ok has no body. A client asks for nothing to be computed that the reply to session_open
-// or session_join does not offer.
+// or session_join does not offer, and for operators only where that says that there are some.
 //
 // Stamps order writes and discards of one session that travel on different connections: each write and each discard
 // carries a number from one counter of the session (header.stamp). The server remembers the stamp of the last write
@@ -39,6 +42,7 @@
 #include "base/units.hpp"
 #include "far/device.hpp"
 #include "hinterland/offload_pages.hpp"
+#include "hinterland/operator.h"
 
 namespace hinterland::far::wire {
 
@@ -82,6 +86,8 @@ enum class Type : std::uint16_t {
   read = 8,
   write = 9,
   compute = 10,
+  find_operator = 11,
+  apply = 12,
 };
 inline constexpr std::uint16_t kReplyBit = 0x8000;
 
@@ -92,18 +98,20 @@ enum class Code : std::uint32_t {
   too_many = 3,         // sessions, or connections of a session
   not_yours = 4,        // a page or slab that this session does not have
   bad_request = 5,      // out of place: a second session_open, a token in use; compute: values that make no sense
-  damaged = 6,          // compute: a page is not the one that the client means, by its checksum
+  damaged = 6,          // compute, apply: a page is not the one that the client means, by its checksum
+  no_operator = 7,      // find_operator, apply: it is not, or no longer, there
 };
-inline constexpr std::uint32_t kCodes = 7;
+inline constexpr std::uint32_t kCodes = 8;
 
 struct Header {
   Le<std::uint32_t> length;  // bytes of body behind the header
   Le<std::uint16_t> type;    // Type, with kReplyBit in replies
   Le<std::uint16_t> count;   // pages or runs; 0 for other types
   Le<std::uint64_t> id;      // chosen by the client, echoed by the server
-  Le<std::uint64_t> stamp;   // write, discard: see above. Reply to read, write, compute: echo_of() the list. Else 0
+  Le<std::uint64_t> stamp;   // write, discard: see above. Reply to what has a list of pages: echo_of() it. Else 0
   Le<std::uint32_t> status;  // replies: Code. Requests: 0
-  Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate; compute: the operation. Else 0
+  Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate; compute: the operation; apply, and the
+                             // reply to find_operator: operator_field(). Else 0
 };
 static_assert(sizeof(Header) == 32 && alignof(Header) == 1);
 static_assert(offsetof(Header, type) == 4 && offsetof(Header, count) == 6 && offsetof(Header, id) == 8);
@@ -129,7 +137,8 @@ struct SessionReply {
   Le<std::uint32_t> page_bytes;  // kPageSize of the server
   Le<std::uint32_t> grace_ms;    // a session without connections is kept for so long
   Le<std::uint32_t> operations;  // bit n: the server computes hl_computation's operation n; an older server: 0
-  std::array<unsigned char, 12> reserved;
+  Le<std::uint32_t> operators;   // how many there are to be found; an older server: 0
+  std::array<unsigned char, 8> reserved;
 };
 static_assert(sizeof(SessionReply) == 32 && offsetof(SessionReply, operations) == 16);
 
@@ -159,8 +168,36 @@ struct Piece {
 };
 static_assert(sizeof(Piece) == 24 && offsetof(Piece, offset) == 16);
 
+// What a client means. An operator that differs in anything is another.
+struct OperatorRequest {
+  std::array<char, HL_OPERATOR_NAME_BYTES> name;
+  Le<std::uint32_t> version, element_bytes, argument_bytes, result_bytes;
+};
+static_assert(sizeof(OperatorRequest) == 48 && offsetof(OperatorRequest, version) == 32);
+
+struct ApplyRequest {
+  std::array<std::byte, HL_OPERATOR_ARGUMENT_MAX> argument;  // zeros behind it
+};
+static_assert(sizeof(ApplyRequest) == 256);
+using Word = Le<std::uint64_t>;
+
+// The number of an operator at its server, and the bytes of a result, so that a reply's length follows from its
+// header.
+inline constexpr std::uint32_t kOperatorsMax = 64;
+constexpr std::uint32_t operator_field(std::uint32_t number, std::uint32_t result_bytes) {
+  return number << 16 | result_bytes;
+}
+constexpr std::uint32_t operator_number(std::uint32_t field) { return field >> 16; }
+// 0: the field makes no sense.
+constexpr std::uint32_t applied_result_bytes(std::uint32_t field) {
+  const std::uint32_t bytes = field & 0xffff;
+  return operator_number(field) < kOperatorsMax && bytes <= HL_OPERATOR_RESULT_MAX ? bytes : 0;
+}
+
 // Bytes of a request that lie before page contents: header and list.
-inline constexpr std::size_t kRequestPrefixMax = sizeof(Header) + sizeof(Run) * kRunsMax;
+inline constexpr std::size_t kRequestPrefixMax =
+    sizeof(Header) + sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * kPagesMax;
+static_assert(sizeof(Header) + sizeof(Run) * kRunsMax <= kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(PageNumber) * kPagesMax <= kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(ComputeRequest) + sizeof(Piece) * kPagesMax <= kRequestPrefixMax);
 // The body of a successful reply to compute.
@@ -168,14 +205,15 @@ constexpr std::uint32_t compute_reply_bytes(std::uint32_t operation, std::uint16
   return static_cast<std::uint32_t>(hl::far::detail::result_bytes(operation, count));
 }
 inline constexpr std::uint32_t kComputeReplyMax = 512 * kPagesMax;  // checked in wire.cpp
+static_assert(HL_OPERATOR_RESULT_MAX * kPagesMax <= kComputeReplyMax);
 
 enum class Fault : std::uint8_t { none, type, count, length, status, reserved, page_number, operation };
 const char* describe(Fault fault);
 
 // The body that a well-formed request or successful reply of this type has; false when type or count is not valid.
-// `operation`: of compute; others have 0.
+// `slab`: the header's field.
 bool request_length(Type type, std::uint16_t count, std::uint32_t* length);
-bool reply_length(Type type, std::uint16_t count, std::uint32_t operation, std::uint32_t* length);
+bool reply_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint32_t* length);
 
 // Judge a header that came from the peer. `bytes` holds at least a header. On Fault::none, *header is filled, and its
 // length, type, count and status are consistent with each other.
@@ -196,7 +234,9 @@ std::uint64_t echo_of(std::span<const PageNumber> pages);
 std::uint64_t echo_of(std::span<const Piece> pieces);
 
 Header make_request(Type type, std::uint16_t count, std::uint64_t id);
+// Of compute: the operation; of apply: operator_field().
 Header make_compute_request(std::uint32_t operation, std::uint16_t count, std::uint64_t id);
+Header make_apply_request(std::uint32_t field, std::uint16_t count, std::uint64_t id);
 Header make_reply(const Header& request, Code code);
 
 // The errno that a client reports for a reply's status.

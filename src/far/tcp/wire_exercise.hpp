@@ -58,6 +58,10 @@ inline void exercise_requests(std::span<const std::byte> bytes) {
         for (const Piece& piece : pieces) HL_CHECK_OP(std::size_t{piece.offset} + piece.bytes, <=, kPageSize);
       static_cast<void>(echo_of(pieces));
     }
+    if (type == Type::apply) {
+      HL_CHECK_OP(sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * header.count, ==, body.size());
+      HL_CHECK(applied_result_bytes(header.slab) != 0 && operator_number(header.slab) < kOperatorsMax);
+    }
     Header reply = make_reply(header, Code::ok), parsed;
     HL_CHECK(parse_reply(bytes_of(reply), &parsed) == Fault::none);
     bytes = bytes.subspan(std::min(bytes.size(), sizeof header + header.length));

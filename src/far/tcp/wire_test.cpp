@@ -66,6 +66,30 @@ TEST(Wire, WhatIsComputedSaysHowLongTheReplyIs) {
   EXPECT_EQ(judge_request(make_compute_request(elements::sum, kPagesMax + 1, 77)), Fault::count);
 }
 
+// The operator's number and the size of its results are in the header: the length of a reply follows from it.
+TEST(Wire, ApplicationsSayHowLongTheirRepliesAre) {
+  for (std::uint32_t number : {0u, 1u, kOperatorsMax - 1})
+    for (std::uint32_t bytes : {1u, 8u, 512u}) {
+      Header request = make_apply_request(operator_field(number, bytes), 3, 77), reply, parsed;
+      EXPECT_EQ(judge_request(request), Fault::none);
+      EXPECT_EQ(request.length, 256u + 3 * (24 + 8));
+      reply = make_reply(request, Code::ok);
+      EXPECT_EQ(reply.length, 3 * bytes);
+      EXPECT_EQ(parse_reply(bytes_of(reply), &parsed), Fault::none);
+      EXPECT_EQ(operator_number(parsed.slab), number);
+      reply = make_reply(request, Code::no_operator);
+      EXPECT_EQ(parse_reply(bytes_of(reply), &parsed), Fault::none);
+      EXPECT_EQ(parsed.length, 0u);
+    }
+  for (std::uint32_t field : {0u, operator_field(1, 0), operator_field(1, 513), operator_field(kOperatorsMax, 8)})
+    EXPECT_EQ(judge_request(make_apply_request(field, 1, 77)), Fault::operation) << field;
+  EXPECT_EQ(judge_request(make_apply_request(operator_field(0, 8), 0, 77)), Fault::count);
+  Header found = make_reply(make_request(Type::find_operator, 0, 77), Code::ok), parsed;
+  found.slab = operator_field(5, 8);
+  EXPECT_EQ(parse_reply(bytes_of(found), &parsed), Fault::none);
+  EXPECT_EQ(make_request(Type::find_operator, 0, 77).length, sizeof(OperatorRequest));
+}
+
 TEST(Wire, PiecesStayOnTheirPage) {
   auto judge = [](std::uint64_t page, std::uint16_t offset, std::uint16_t bytes, std::uint32_t reserved = 0) {
     wire::Piece piece{page, 1u, offset, bytes, reserved};
@@ -91,7 +115,7 @@ TEST(Wire, RejectsWhatDoesNotFit) {
   EXPECT_EQ(judge_request(bad), Fault::count);
   bad = good, bad.count = 0;
   EXPECT_EQ(judge_request(bad), Fault::count);
-  bad = good, bad.type = 11;
+  bad = good, bad.type = 13;
   EXPECT_EQ(judge_request(bad), Fault::type);
   bad = good, bad.type = good.type | kReplyBit;
   EXPECT_EQ(judge_request(bad), Fault::type) << "a reply is not a request";
@@ -142,10 +166,13 @@ TEST(Wire, SurvivesRandomAndDamagedBytes) {
     bytes.resize(random() % 400);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     if (round % 2 == 0 && bytes.size() > sizeof(Header)) {
-      Header header = make_request(Type{static_cast<std::uint16_t>(1 + random() % 10)},
+      Header header = make_request(Type{static_cast<std::uint16_t>(1 + random() % 12)},
                                    static_cast<std::uint16_t>(random() % 70), random());
       if (header.type == static_cast<std::uint16_t>(Type::compute))
         header.slab = static_cast<std::uint32_t>(random() % 10);
+      if (header.type == static_cast<std::uint16_t>(Type::apply))
+        header.slab =
+            operator_field(static_cast<std::uint32_t>(random() % 70), static_cast<std::uint32_t>(random() % 600));
       std::memcpy(bytes.data() + 1, &header, sizeof header);
       if (random() % 2 == 0) bytes[1 + random() % sizeof header] ^= static_cast<std::byte>(1u << random() % 8);
     }

@@ -1,0 +1,72 @@
+// For tests of what is computed on far pages: far memory beside ordinary memory that holds the same.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+
+#include "hinterland/hint.h"
+#include "paging/testing/page_machine.hpp"
+#include "paging/testing/real_pager.hpp"
+#include "server/server_test_support.hpp"
+
+namespace hinterland::testing {
+
+inline constexpr std::size_t kBytes = 10 * kMiB;  // more than twice the budget
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kRounds = 6;  // ten times as slow
+#else
+inline constexpr int kRounds = 40;
+#endif
+
+inline ServerOptions offload_server_options() {
+  ServerOptions options = small_server(16);
+#ifdef __SANITIZE_THREAD__
+  // What orders a page's write before its read on another connection is the client, which is another process: the
+  // sanitizer does not see it.
+  options.threads = 1;
+#endif
+  return options;
+}
+
+inline std::uint64_t far_pages(Pager& pager) {
+  Pager::Impl& parts = PagerParts::of(pager);
+  std::uint64_t far = 0;
+  parts.for_each_page([&](PageIndex, PageCell& cell) { far += cell.load().state() == PageState::far; });
+  return far;
+}
+
+// Far memory, and ordinary memory with the same contents, whose pages begin at the same elements.
+template <typename T>
+struct Twins {
+  explicit Twins(Pager& pager)
+      : far(reinterpret_cast<T*>(pager.map(kBytes, kPageSize, PROT_READ | PROT_WRITE)), kBytes / sizeof(T)),
+        here(static_cast<T*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+             far.size()) {
+    // From here on there is a runtime for the header.
+    hl_runtime.map = reinterpret_cast<const unsigned char*>(pager.hint_map());
+    hl_runtime.base = pager.window_base();
+    hl_runtime.size = pager.window_bytes();
+  }
+  void set(std::size_t at, T value) { far[at] = here[at] = value; }
+  std::span<const T> part(std::size_t first, std::size_t count) const { return far.subspan(first, count); }
+  std::span<const T> part_here(std::size_t first, std::size_t count) const { return here.subspan(first, count); }
+  std::span<T> far, here;
+};
+
+template <typename T>
+T any_value(std::mt19937_64& random) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (random() % 500 == 0) return std::numeric_limits<T>::quiet_NaN();
+    if (random() % 500 == 0) return random() % 2 == 0 ? T{0} : -T{0};
+    return static_cast<T>(static_cast<double>(static_cast<std::int64_t>(random())) / 1e15);
+  } else {
+    return random() % 2 == 0 ? static_cast<T>(random() % 100) : static_cast<T>(random() >> 25);
+  }
+}
+
+}  // namespace hinterland::testing
