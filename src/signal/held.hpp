@@ -37,8 +37,12 @@ class Held {
   void texts(char* const* pointers);
   // An address that is filled in, and the size of its room.
   void address(const void* address, const socklen_t* size);
-  void vector(const iovec* parts, std::size_t count, bool write);
+  // More than `most` are refused by the kernel.
+  void vector(const iovec* parts, std::size_t count, bool write, std::size_t most = 1024);
   void message(const msghdr* message, bool receive);
+  void messages(const mmsghdr* messages, std::size_t count, bool receive);
+  // Whether what is held can be looked at: where a pointer is wrong, the kernel has to find that, not we.
+  static bool is_readable(const void* pointer, std::size_t bytes);
 
   // Lets go; keeps errno, and returns what it is given.
   template <typename T>
@@ -53,7 +57,7 @@ class Held {
     std::size_t bytes;
   };
   // Few calls name more. What is here is part of the caller's stack, which may be a small one.
-  static constexpr std::size_t kHere = 8;
+  static constexpr std::size_t kHere = 3;
   bool hold(const void* pointer, std::size_t bytes, bool write);
   Piece* place();
   void let_go();
