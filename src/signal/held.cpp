@@ -13,22 +13,42 @@ namespace {
 
 constexpr std::size_t kTextMax = 256 * kKiB;  // twice the most that execve(2) takes
 
+// For the call of each thread that first has more pieces than it notes itself; a handler of a signal that interrupts
+// that call maps what it needs, and so does what goes beyond.
+constexpr std::size_t kThreadsOwn = 32;
+thread_local bool t_own_taken = false;
+
 }  // namespace
 
-Held::Piece* Held::place() {
-  constexpr std::size_t kFirst = kPageSize / sizeof(Piece);
-  if (count_ < kHere) return &here_[count_];
-  if (count_ - kHere == room_more_) {
-    std::size_t room = room_more_ == 0 ? kFirst : room_more_ * 2;
-    auto* larger = static_cast<Piece*>(map_local(room * sizeof(Piece)));
-    if (larger == nullptr) return nullptr;
-    if (more_ != nullptr) {
-      std::memcpy(larger, more_, room_more_ * sizeof(Piece));
-      unmap_local(more_, room_more_ * sizeof(Piece));
-    }
-    more_ = larger;
-    room_more_ = room;
+bool Held::grow() {
+  static thread_local Piece t_own[kThreadsOwn];
+  const bool is_first = more_ == nullptr;
+  if (is_first && !t_own_taken) {
+    t_own_taken = true;
+    more_ = t_own;
+    room_more_ = kThreadsOwn;
+    return true;
   }
+  std::size_t room = is_first ? kPageSize / sizeof(Piece) : room_more_ * 8;
+  auto* larger = static_cast<Piece*>(map_local(room * sizeof(Piece)));
+  if (larger == nullptr) return false;
+  if (!is_first) std::memcpy(larger, more_, room_more_ * sizeof(Piece));
+  give_back_more();
+  more_ = larger;
+  room_more_ = room;
+  return true;
+}
+
+void Held::give_back_more() {
+  if (room_more_ == kThreadsOwn)
+    t_own_taken = false;
+  else if (more_ != nullptr)
+    unmap_local(more_, room_more_ * sizeof(Piece));
+}
+
+Held::Piece* Held::place() {
+  if (count_ < kHere) return &here_[count_];
+  if (count_ - kHere == room_more_ && !grow()) return nullptr;
   return &more_[count_ - kHere];
 }
 
@@ -47,7 +67,7 @@ void Held::let_go() {
     const Piece& piece = i < kHere ? here_[i] : more_[i - kHere];
     hl_self_paging.let_go(piece.address, piece.bytes);
   }
-  if (more_ != nullptr) unmap_local(more_, room_more_ * sizeof(Piece));
+  give_back_more();
 }
 
 void Held::text(const char* pointer) {

@@ -60,6 +60,8 @@ class Held {
   static constexpr std::size_t kHere = 3;
   bool hold(const void* pointer, std::size_t bytes, bool write);
   Piece* place();
+  bool grow();
+  void give_back_more();
   void let_go();
 
   Piece here_[kHere];  // not cleared
