@@ -51,6 +51,18 @@ class Held {
     return result;
   }
 
+  // What is held is the caller's to let go: take(address, bytes) of each piece.
+  template <typename Take>
+  void hand_over(Take&& take) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Piece& piece = i < kHere ? here_[i] : more_[i - kHere];
+      take(piece.address, piece.bytes);
+    }
+    give_back_more();
+    more_ = nullptr;
+    count_ = room_more_ = 0;
+  }
+
  private:
   struct Piece {
     std::uintptr_t address;

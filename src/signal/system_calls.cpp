@@ -260,6 +260,10 @@ extern "C" __attribute__((visibility("default"))) long hl_held_system_call(long 
       return submit_held(a[0], a[1], pointer<const void>(a[2]));
     case SYS_io_uring_register:
       return registering(a);
+    case SYS_io_uring_setup:
+      return set_up_ring(a);
+    case SYS_io_uring_enter:
+      return enter_ring(a);
     case SYS_execve:
     case SYS_execveat:
       return execute_held(number, a);

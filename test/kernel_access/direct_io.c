@@ -189,7 +189,7 @@ int main(void) {
     direct_reads_and_writes();
     linux_aio();
   }
-  // By signal its requests find what is there (docs/tuning.md).
+  // By signal, without --catch, its requests find what is there (docs/tuning.md).
   if (getenv("KERNEL_ACCESS_WITHOUT_RING") != NULL || !has_io_uring()) return 0;
   int file = scratch_file(0);
   ring_file("io_uring", file, 3);
