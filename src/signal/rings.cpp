@@ -26,13 +26,14 @@ constexpr unsigned kOwnMemory = 1U << 14;      // IORING_SETUP_NO_MMAP
 constexpr unsigned kByRegistration = 1U << 4;  // IORING_ENTER_REGISTERED_RING
 constexpr unsigned kYounger = 7U << 18;  // entries of two sizes in one queue, and queues that begin anew each time
 
-// Something that is held for an entry.
+// Something that is held for an entry; and one note more, of no bytes, for the entry itself.
 struct Note {
   std::uint64_t name;  // what the program gave the entry, and its completion has
   unsigned entry;      // which of all that were submitted
   bool until_first;    // completion, though more of the entry's come: those of a send that has its pages
   std::uintptr_t address;
   std::size_t bytes;
+  unsigned done = 0;  // of the first note with its name: how many entries with that name are
 };
 
 struct Ring {
@@ -169,8 +170,10 @@ void note_entries(Ring& ring, const Queues& queues, unsigned wanted) {
   const unsigned first = queues.head();
   for (unsigned i = 0; i < wanted && first + i != queues.tail(); ++i) {
     const io_uring_sqe* entry = queues.entry(first + i);
-    if (entry == nullptr) continue;
+    // Of one without a completion nobody would hear that it is done.
+    if (entry == nullptr || (entry->flags & IOSQE_CQE_SKIP_SUCCESS) != 0) continue;
     const bool has_pages = entry->opcode == IORING_OP_SEND_ZC || entry->opcode == IORING_OP_SENDMSG_ZC;
+    if (!note(ring, {entry->user_data, first + i, has_pages, 0, 0})) return;
     Held held;
     hold_entry(held, *entry);
     held.hand_over([&](std::uintptr_t address, std::size_t bytes) {
@@ -185,22 +188,25 @@ void let_go_where(Ring& ring, Is&& is) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < ring.count; ++i) {
     const Note now = ring.notes[i];
-    if (is(now))
-      hl_self_paging.let_go(now.address, now.bytes);
-    else
+    if (!is(now))
       ring.notes[kept++] = now;
+    else if (now.bytes != 0)
+      hl_self_paging.let_go(now.address, now.bytes);
   }
   ring.count = kept;
 }
 
-// Of entries with the same name the first: should it be the other's completion, that one's memory may be far when the
-// kernel comes to it, which is EFAULT in its own.
+// Which of several entries with the same name is done cannot be told: they are let go when all are.
 void let_go_of(Ring& ring, std::uint64_t name, bool more_come) {
+  Note* first = nullptr;
+  unsigned entries = 0;
   for (std::size_t i = 0; i < ring.count; ++i) {
-    if (ring.notes[i].name != name || (more_come && !ring.notes[i].until_first)) continue;
-    const unsigned entry = ring.notes[i].entry;
-    return let_go_where(ring, [&](const Note& now) { return now.name == name && now.entry == entry; });
+    if (ring.notes[i].name != name || ring.notes[i].bytes != 0) continue;
+    if (first == nullptr) first = &ring.notes[i];
+    ++entries;
   }
+  if (first == nullptr || (more_come && !first->until_first) || ++first->done < entries) return;
+  let_go_where(ring, [name](const Note& now) { return now.name == name; });
 }
 
 void look_at_completions(Ring& ring, const Queues& queues) {
