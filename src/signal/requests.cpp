@@ -80,19 +80,22 @@ void hold_registered(Held& held, long operation, const void* what, std::size_t c
 
 using namespace hinterland;
 
-// Of libaio, whose system calls are instructions of its own. Its functions return -errno.
-HL_INTERPOSED(int, io_setup, (int count, aio_context_t* context)) {
-  return static_cast<int>(hl_held_system_call(SYS_io_setup, {count, raw::word_of(context), 0, 0, 0, 0}));
-}
-HL_INTERPOSED(int, io_submit, (aio_context_t context, long count, iocb** blocks)) {
-  return static_cast<int>(submit_held(raw::word_of(context), count, blocks));
-}
-HL_INTERPOSED(int, io_getevents,
-              (aio_context_t context, long least, long most, io_event* events, timespec* timeout)) {
-  return static_cast<int>(hl_held_system_call(
-      SYS_io_getevents, {raw::word_of(context), least, most, raw::word_of(events), raw::word_of(timeout), 0}));
-}
-HL_INTERPOSED(int, io_cancel, (aio_context_t context, iocb* block, io_event* event)) {
-  return static_cast<int>(
-      hl_held_system_call(SYS_io_cancel, {raw::word_of(context), raw::word_of(block), raw::word_of(event), 0, 0, 0}));
-}
+// Of libaio, whose system calls are instructions of its own. Its functions return -errno. Another library may have
+// functions of these names: those are called as they are.
+#define HL_OF_LIBAIO(name, version, parameters, arguments, ...)                                         \
+  HL_INTERPOSED_AS(int, name, version, parameters) {                                                    \
+    if (NEXT(name) != nullptr) return static_cast<int>(hl_held_system_call(SYS_##name, {__VA_ARGS__})); \
+    static constinit NextFunction anothers(#name);                                                      \
+    auto* other = reinterpret_cast<Type_##name*>(anothers.get());                                       \
+    return other != nullptr ? other arguments : -ENOSYS;                                                \
+  }
+HL_OF_LIBAIO(io_setup, "LIBAIO_0.1", (int count, aio_context_t* context), (count, context), count,
+             raw::word_of(context), 0, 0, 0, 0)
+HL_OF_LIBAIO(io_submit, "LIBAIO_0.1", (aio_context_t context, long count, iocb** blocks), (context, count, blocks),
+             raw::word_of(context), count, raw::word_of(blocks), 0, 0, 0)
+HL_OF_LIBAIO(io_getevents, "LIBAIO_0.4",
+             (aio_context_t context, long least, long most, io_event* events, timespec* timeout),
+             (context, least, most, events, timeout), raw::word_of(context), least, most, raw::word_of(events),
+             raw::word_of(timeout), 0)
+HL_OF_LIBAIO(io_cancel, "LIBAIO_0.4", (aio_context_t context, iocb* block, io_event* event), (context, block, event),
+             raw::word_of(context), raw::word_of(block), raw::word_of(event), 0, 0, 0)
