@@ -36,14 +36,14 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
 
 namespace {
 
-struct Wanted {
+struct BringIn {
   std::uintptr_t address;
   std::size_t length;
   bool write, there;
 };
 
 // The thread's own, not on its stack, which may be small: while signals are blocked nobody else needs it.
-thread_local constinit Wanted t_wanted{0, 0, false, false};
+thread_local constinit BringIn t_bring_in{0, 0, false, false};
 
 }  // namespace
 
@@ -51,8 +51,8 @@ thread_local constinit Wanted t_wanted{0, 0, false, false};
 void Pager::Impl::bring_wanted(void* impl) {
   auto& parts = **static_cast<Impl**>(impl);
   const int saved_errno = errno;
-  for_each_page_of(parts.core, t_wanted.address, t_wanted.length, [&parts](PageIndex page, std::uintptr_t) {
-    t_wanted.there = parts.signal_faults.bring(page, t_wanted.write) && t_wanted.there;
+  for_each_page_of(parts.core, t_bring_in.address, t_bring_in.length, [&parts](PageIndex page, std::uintptr_t) {
+    t_bring_in.there = parts.signal_faults.bring(page, t_bring_in.write) && t_bring_in.there;
   });
   errno = saved_errno;
 }
@@ -65,9 +65,9 @@ bool Pager::Impl::bring(std::uintptr_t address, std::size_t length, bool write) 
   bool there = true;
   for (const std::uintptr_t end = address + length; address < end; address += kPiece) {
     Undisturbed undisturbed;
-    t_wanted = {address, end - address < kPiece ? end - address : kPiece, write, true};
+    t_bring_in = {address, end - address < kPiece ? end - address : kPiece, write, true};
     bus_signal::on_local_stack(bring_wanted, &self, sizeof self);
-    there = t_wanted.there && there;
+    there = t_bring_in.there && there;
   }
   return there;
 }
