@@ -92,10 +92,12 @@ struct Step {
   void* argument;
   std::size_t bytes;
 };
+// Not on the caller's stack, which may be small; no handler of a signal runs here meanwhile.
+thread_local constinit Step t_step{nullptr, nullptr, 0};
 
 // Nothing here is far, so no SIGBUS is ours: one that somebody sends waits, because the program's handler would.
-void without_bus(void* pointer) {
-  const Step step = *static_cast<Step*>(pointer);
+void without_bus(void*) {
+  const Step step = t_step;
   alignas(16) std::array<std::byte, kArgumentMax> argument;  // the caller's is maybe far
   std::memcpy(argument.data(), step.argument, step.bytes);
   const std::uint64_t before = signal_mask::block(kBus);
@@ -265,8 +267,8 @@ bool block(bool blocked) {
 
 void on_local_stack(void (*body)(void*), void* argument, std::size_t bytes) {
   HL_CHECK(bytes <= kArgumentMax);
-  Step step{body, argument, bytes};
-  on_serving_stack(without_bus, &step);
+  t_step = {body, argument, bytes};
+  on_serving_stack(without_bus, nullptr);
 }
 
 void set_parker(Parker parker) { g_parker.store(parker, std::memory_order_release); }

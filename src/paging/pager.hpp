@@ -182,6 +182,7 @@ class Pager {
   // For a system call that is about to read (write: or fill) these bytes: brings in what of them lies in the window,
   // and holds it until let_go_after_call(). False: some of it cannot be had, or is not mapped, which is left to the
   // system call. Next to nothing where the bytes are there. Callable in a signal handler of the program's.
+  // Both keep errno.
   bool hold_for_call(std::uintptr_t address, std::size_t length, bool write);
   void let_go_after_call(std::uintptr_t address, std::size_t length);
 

@@ -141,8 +141,7 @@ void Pager::Impl::bring_for_kernel(std::uintptr_t address, std::size_t length) {
   if (!core.faults_by_signal || !core.managed.load()) return;
   regions.for_each(address, address + length, [&](const Region& piece) {
     if (piece.surrendered || piece.protection == PROT_NONE) return;
-    for (std::uintptr_t at = piece.start; at < piece.end; at += kPageSize)
-      bring(core.window.index_of(at), (piece.protection & PROT_WRITE) != 0);
+    bring(piece.start, piece.length(), (piece.protection & PROT_WRITE) != 0);
   });
 }
 

@@ -101,8 +101,9 @@ int Pager::Impl::pin(Pager& pager, std::uintptr_t address, std::size_t length) {
   // left.
   for (std::uint32_t i = 0; i < range.count; ++i) mark_held(core, range.first + i);
   pager.hint({.address = address, .size = length});
+  if (core.faults_by_signal && core.managed.load())
+    bring(core.address_of(range.first), std::size_t{range.count} << kPageShift, false);
   for (std::uint32_t i = 0; i < range.count; ++i) {
-    if (core.faults_by_signal && core.managed.load()) bring(range.first + i, false);
     if (read_by_the_kernel(core.address_of(range.first + i))) continue;
     unpin(address, length);
     return EFAULT;

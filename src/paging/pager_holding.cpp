@@ -1,6 +1,7 @@
 // Pages that must not leave: the kernel writes to them where it cannot wait for a fault to be served, and where it
 // would give up without a word (the end of a thread, priority-inheriting futexes).
 #include <atomic>
+#include <cerrno>
 
 #include "paging/bus_signal.hpp"
 #include "paging/page/undisturbed.hpp"
@@ -33,41 +34,65 @@ void Pager::hold(std::uintptr_t address, std::size_t length) {
   });
 }
 
-bool Pager::Impl::bring(PageIndex page, bool write) {
-  if (signal_faults.is_there(page, write)) return true;
-  // The page will be busy in our hands: no signal handler may run here that touches it.
-  Undisturbed undisturbed;
-  struct Wanted {
-    SignalFaults& faults;
-    PageIndex page;
-    bool write, there;
-  } wanted{signal_faults, page, write, false};
-  bus_signal::on_local_stack(
-      [](void* argument) {
-        auto* asked = static_cast<Wanted*>(argument);
-        asked->there = asked->faults.bring(asked->page, asked->write);
-      },
-      &wanted, sizeof wanted);
-  return wanted.there;
+namespace {
+
+struct BringIn {
+  std::uintptr_t address;
+  std::size_t length;
+  bool write, there;
+};
+
+// The thread's own, not on its stack, which may be small: while signals are blocked nobody else needs it.
+thread_local constinit BringIn t_bring_in{0, 0, false, false};
+
+}  // namespace
+
+// On a stack with room (bus_signal::on_local_stack).
+void Pager::Impl::bring_wanted(void* impl) {
+  auto& parts = **static_cast<Impl**>(impl);
+  const int saved_errno = errno;
+  for_each_page_of(parts.core, t_bring_in.address, t_bring_in.length, [&parts](PageIndex page, std::uintptr_t) {
+    t_bring_in.there = parts.signal_faults.bring(page, t_bring_in.write) && t_bring_in.there;
+  });
+  errno = saved_errno;
 }
 
-bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write) {
-  Core& core = impl_->core;
-  impl_->refuse_copies();
+// The pages will be busy in our hands: no signal handler may run here that touches them. Signals wait for a few pages
+// at most.
+bool Pager::Impl::bring(std::uintptr_t address, std::size_t length, bool write) {
+  constexpr std::size_t kPiece = 8 * kPageSize;
+  Impl* self = this;
   bool there = true;
-  for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
-    core.marks.hold(page);
-    // Evictors take the busy bit and then look at the mark, we the other way round: one of us sees the other. (Theirs
-    // is a locked instruction, which on x86-64 is as good as this fence.)
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    there = impl_->bring(page, write) && there;
-  });
+  for (const std::uintptr_t end = address + length; address < end; address += kPiece) {
+    Undisturbed undisturbed;
+    t_bring_in = {address, end - address < kPiece ? end - address : kPiece, write, true};
+    bus_signal::on_local_stack(bring_wanted, &self, sizeof self);
+    there = t_bring_in.there && there;
+  }
   return there;
+}
+
+// Evictors take the busy bit and then look at the mark, we the other way round: one of us sees the other. (Theirs is
+// a locked instruction, which on x86-64 is as good as this fence.)
+bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write) {
+  Impl& impl = *impl_;
+  impl.refuse_copies();
+  bool there = true;
+  const std::uintptr_t end = address + length;
+  for (std::uintptr_t at = address; at < end; at = page_floor(at) + kPageSize) {
+    if (!impl.core.window.contains(at, 1)) continue;
+    const PageIndex page = impl.core.window.index_of(at);
+    impl.core.marks.hold(page);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    there = impl.signal_faults.is_there(page, write) && there;
+  }
+  return there || impl.bring(address, length, write);
 }
 
 // As let_go(), which takes more care than is needed while the policy need not be told.
 void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
+  const int saved_errno = errno;
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
     if (!core.marks.let_go(page)) return;
     struct Page {
@@ -83,6 +108,7 @@ void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
         },
         &left, sizeof left);
   });
+  errno = saved_errno;
 }
 
 bool Pager::faults_by_signal() const { return impl_->core.faults_by_signal; }

@@ -136,8 +136,10 @@ struct Pager::Impl {
 
   // --- pager_holding.cpp
   void may_leave(PageIndex page);
-  // In signal mode, for the kernel: SignalFaults::bring() where it may be called. Any thread of the program.
-  bool bring(PageIndex page, bool write);
+  // In signal mode, for the kernel: SignalFaults::bring() of each page of the range that lies in the window, where it
+  // may be called. Any thread of the program.
+  bool bring(std::uintptr_t address, std::size_t length, bool write);
+  static void bring_wanted(void* impl);
   bool is_foreign(std::uintptr_t address);
   void let_go_of_freed(std::uintptr_t address, std::size_t length);
 

@@ -35,15 +35,6 @@ int leave_and(Execute&& execute) {
   return result;
 }
 
-std::size_t count_words(va_list words) {
-  std::size_t count = 1;
-  va_list again;
-  va_copy(again, words);
-  while (va_arg(again, char*) != nullptr) ++count;
-  va_end(again);
-  return count;
-}
-
 }  // namespace
 
 namespace hinterland::ending {
@@ -83,12 +74,17 @@ HL_INTERPOSED int execveat(int folder, const char* path, Words words, Words envi
 }
 
 // The words of a variadic call as an array, on the stack of the caller: nothing may be allocated here. In a macro,
-// because alloca's memory ends with the function that called it.
-#define HL_GATHER(words, first, list)                                                \
-  va_list list;                                                                      \
-  va_start(list, first);                                                             \
-  auto words = static_cast<char**>(alloca((count_words(list) + 1) * sizeof(char*))); \
-  words[0] = const_cast<char*>(first);                                               \
+// because alloca's memory ends with the function that called it. Gone through twice with one list, which is smaller
+// than two.
+#define HL_GATHER(words, first, list)                                           \
+  va_list list;                                                                 \
+  std::size_t list##_count = 1;                                                 \
+  va_start(list, first);                                                        \
+  while (va_arg(list, char*) != nullptr) ++list##_count;                        \
+  va_end(list);                                                                 \
+  va_start(list, first);                                                        \
+  auto words = static_cast<char**>(alloca((list##_count + 1) * sizeof(char*))); \
+  words[0] = const_cast<char*>(first);                                          \
   for (std::size_t at = 1; words[at - 1] != nullptr; ++at) words[at] = va_arg(list, char*)
 
 // Without the vector registers, which no word comes in: saving them would take 128 bytes of the caller's stack.

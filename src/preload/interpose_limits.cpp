@@ -99,6 +99,11 @@ void note_after_start() {
   }
 }
 
+bool are_set() {
+  return g_space.wanted.load(std::memory_order_relaxed) != RLIM_INFINITY ||
+         g_data.wanted.load(std::memory_order_relaxed) != RLIM_INFINITY;
+}
+
 bool allow(std::size_t bytes, bool counts_as_data) {
   // relaxed: who sets a limit beside other threads that map gets it for one of their next mappings
   rlim_t space = g_space.wanted.load(std::memory_order_relaxed), data = g_data.wanted.load(std::memory_order_relaxed);

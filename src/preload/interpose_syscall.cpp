@@ -19,7 +19,6 @@
 #include "preload/copying.hpp"
 #include "preload/descriptors.hpp"
 #include "preload/forking.hpp"
-#include "preload/held_for_call.hpp"
 #include "preload/limits.hpp"
 #include "preload/mappings.hpp"
 #include "preload/raw.hpp"
@@ -28,6 +27,7 @@
 #include "preload/system_calls.hpp"
 #include "preload/threads.hpp"
 #include "preload/trap_signal.hpp"
+#include "signal/self_paging.hpp"
 
 #ifndef SYS_mseal
 #define SYS_mseal 462
@@ -58,13 +58,14 @@ long as_libc(long result) {
   return -1;
 }
 
-// In signal mode the kernel serves no fault on what the arguments point at, be it the word of a futex, of which the
-// C++ library's waiting on atomics is made. How much it would use is not known here: what lies within a page is
-// there.
-long held_call(long number, long a, long b, long c, long d, long e, long f) {
-  auto held = [](long argument) { return HeldForCall(reinterpret_cast<const void*>(argument), kPageSize); };
-  HeldForCall first = held(a), second = held(b), third = held(c), fourth = held(d), fifth = held(e), sixth = held(f);
-  return as_libc(raw::call(number, a, b, c, d, e, f));
+// In signal mode the kernel serves no fault on what the arguments lead to, be it the word of a futex, of which the
+// C++ library's waiting on atomics is made.
+// Not inlined: called last, it needs no frame of its caller's, on what may be a small stack.
+__attribute__((noinline)) long held_call(long number, long a, long b, long c, long d, long e, long f) {
+  const long all[] = {a, b, c, d, e, f};
+  const bool holds = mode() == Mode::far && pager().faults_by_signal() && &hl_held_system_call != nullptr;
+  return as_libc(holds ? hl_held_system_call(number, all)
+                       : raw::call(number, all[0], all[1], all[2], all[3], all[4], all[5]));
 }
 
 void* at(long address) { return reinterpret_cast<void*>(address); }

@@ -20,6 +20,9 @@ void note_after_start();
 // Whether the program may have so many more bytes, by the limits that it set. `counts_as_data`: private and writable.
 bool allow(std::size_t bytes, bool counts_as_data);
 
+// Whether there is a limit to keep: allow() says yes to everything without one.
+bool are_set();
+
 // As the system call prlimit64 for the program: 0 or -errno.
 int change(int process, int resource, const struct rlimit* wanted, struct rlimit* before);
 

@@ -15,6 +15,7 @@
 #include "base/inside.hpp"
 #include "base/units.hpp"
 #include "preload/catching.hpp"
+#include "preload/limits.hpp"
 #include "preload/local_heap.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
@@ -30,6 +31,9 @@ namespace hinterland::threads {
 namespace {
 
 std::atomic<long> g_count{1};  // threads of the program, the main thread included
+// A thread has ended, or could not be made, in this process or before it was forked: libc may have its stack, and
+// give it to another.
+std::atomic<bool> g_stacks_left{false};
 pthread_key_t g_key;
 bool g_have_key = false;
 
@@ -47,6 +51,7 @@ void thread_ends(void* value) {
     pthread_setspecific(g_key, reinterpret_cast<void*>(round + 1));
     return;
   }
+  g_stacks_left.store(true, std::memory_order_relaxed);  // libc takes the stack after this
   uninterrupted([] { pager().thread_ended(); });
   // libc would call exit() here, did it not count the runtime's threads
   if (g_count.fetch_sub(1) == 1) std::exit(0);
@@ -142,14 +147,45 @@ void* run_c11(void* pointer) {
 using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 constinit Next<Create> g_next_create("pthread_create");
 
+struct Stack {
+  std::size_t bytes = 0, guard = 0;
+};
+
+// What libc maps for a thread: nothing where the program gives a stack.
+Stack stack_of(const pthread_attr_t* attributes) {
+  pthread_attr_t by_default;
+  void* lowest = nullptr;
+  Stack stack;
+  if (attributes == nullptr && pthread_getattr_default_np(&by_default) != 0) return {};
+  const pthread_attr_t* asked = attributes != nullptr ? attributes : &by_default;
+  pthread_attr_getguardsize(asked, &stack.guard);
+  pthread_attr_getstack(asked, &lowest, &stack.bytes);
+  const bool is_given = reinterpret_cast<std::uintptr_t>(lowest) + stack.bytes != 0;
+  pthread_attr_getstacksize(asked, &stack.bytes);
+  if (attributes == nullptr) pthread_attr_destroy(&by_default);
+  return is_given ? Stack{} : stack;
+}
+
+// By the limits that the program set. libc maps stacks by itself, and keeps those of threads that have ended: whether
+// it has one left cannot be known, and then it is not refused.
+bool has_room_for(const pthread_attr_t* attributes) {
+  if (!limits::are_set() || g_stacks_left.load(std::memory_order_relaxed)) return true;
+  return uninterrupted([=] {
+    const Stack stack = stack_of(attributes);
+    return limits::allow(stack.bytes + stack.guard, false) && limits::allow(stack.bytes, true);
+  });
+}
+
 int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
   if (!serves_program()) return g_next_create.get()(thread, attributes, routine, argument);
+  if (!has_room_for(attributes)) return EAGAIN;
   auto* start = static_cast<Start*>(allocate_local(sizeof(Start)));
   if (start == nullptr) return EAGAIN;
   *start = {routine, argument};
   g_count.fetch_add(1);
   int error = g_next_create.get()(thread, attributes, run, start);
   if (error != 0) {
+    g_stacks_left.store(true, std::memory_order_relaxed);
     g_count.fetch_sub(1);
     release_local(start);
   }
@@ -164,7 +200,10 @@ void start() {
   thread_starts();
 }
 
-void after_fork_in_child() { g_count.store(1); }
+void after_fork_in_child() {
+  if (g_count.load() > 1) g_stacks_left.store(true, std::memory_order_relaxed);  // of the others
+  g_count.store(1);
+}
 bool is_last() { return g_count.load() == 1; }
 
 }  // namespace hinterland::threads

@@ -1,9 +1,6 @@
 // What the signal library finds of the runtime (signal/self_paging.hpp).
 #include "signal/self_paging.hpp"
 
-#include <cerrno>
-
-#include "base/inside.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/pager.hpp"
 #include "runtime/entry.hpp"
@@ -11,20 +8,13 @@
 namespace hinterland::hint {
 namespace {
 
-int hold(std::uintptr_t address, std::size_t length, int write) {
-  InsideRuntime inside;
-  int saved_errno = errno;
-  bool there = Pager::current()->hold_for_call(address, length, write != 0);
-  errno = saved_errno;
-  return there ? 1 : 0;
-}
+Pager* g_pager = nullptr;  // before anything below is called
 
-void let_go(std::uintptr_t address, std::size_t length) {
-  InsideRuntime inside;
-  int saved_errno = errno;
-  Pager::current()->let_go_after_call(address, length);
-  errno = saved_errno;
+// Without a frame of their own, on what may be a small stack.
+bool hold(std::uintptr_t address, std::size_t length, bool write) {
+  return g_pager->hold_for_call(address, length, write);
 }
+void let_go(std::uintptr_t address, std::size_t length) { g_pager->let_go_after_call(address, length); }
 
 }  // namespace
 }  // namespace hinterland::hint
@@ -42,7 +32,7 @@ __attribute__((visibility("default"))) constinit struct hl_self_paging hl_self_p
 };
 
 void hinterland::hint::begin_self_paging() {
-  Pager& pager = *Pager::current();
-  hl_self_paging.base = pager.window_base();
-  hl_self_paging.size = pager.window_bytes();
+  g_pager = Pager::current();
+  hl_self_paging.base = g_pager->window_base();
+  hl_self_paging.size = g_pager->window_bytes();
 }

@@ -1,7 +1,10 @@
 #include "signal/held.hpp"
 
+#include <sys/syscall.h>
+
 #include <cstring>
 
+#include "base/raw_call.hpp"
 #include "base/units.hpp"
 #include "signal/local_memory.hpp"
 
@@ -10,22 +13,42 @@ namespace {
 
 constexpr std::size_t kTextMax = 256 * kKiB;  // twice the most that execve(2) takes
 
+// For the call of each thread that first has more pieces than it notes itself; a handler of a signal that interrupts
+// that call maps what it needs, and so does what goes beyond.
+constexpr std::size_t kThreadsOwn = 32;
+thread_local bool t_own_taken = false;
+
 }  // namespace
 
-Held::Piece* Held::place() {
-  constexpr std::size_t kFirst = kPageSize / sizeof(Piece);
-  if (count_ < kHere) return &here_[count_];
-  if (count_ - kHere == room_more_) {
-    std::size_t room = room_more_ == 0 ? kFirst : room_more_ * 2;
-    auto* larger = static_cast<Piece*>(map_local(room * sizeof(Piece)));
-    if (larger == nullptr) return nullptr;
-    if (more_ != nullptr) {
-      std::memcpy(larger, more_, room_more_ * sizeof(Piece));
-      unmap_local(more_, room_more_ * sizeof(Piece));
-    }
-    more_ = larger;
-    room_more_ = room;
+bool Held::grow() {
+  static thread_local Piece t_own[kThreadsOwn];
+  const bool is_first = more_ == nullptr;
+  if (is_first && !t_own_taken) {
+    t_own_taken = true;
+    more_ = t_own;
+    room_more_ = kThreadsOwn;
+    return true;
   }
+  std::size_t room = is_first ? kPageSize / sizeof(Piece) : room_more_ * 8;
+  auto* larger = static_cast<Piece*>(map_local(room * sizeof(Piece)));
+  if (larger == nullptr) return false;
+  if (!is_first) std::memcpy(larger, more_, room_more_ * sizeof(Piece));
+  give_back_more();
+  more_ = larger;
+  room_more_ = room;
+  return true;
+}
+
+void Held::give_back_more() {
+  if (room_more_ == kThreadsOwn)
+    t_own_taken = false;
+  else if (more_ != nullptr)
+    unmap_local(more_, room_more_ * sizeof(Piece));
+}
+
+Held::Piece* Held::place() {
+  if (count_ < kHere) return &here_[count_];
+  if (count_ - kHere == room_more_ && !grow()) return nullptr;
   return &more_[count_ - kHere];
 }
 
@@ -36,7 +59,7 @@ bool Held::hold(const void* pointer, std::size_t bytes, bool write) {
   if (piece == nullptr) return true;  // then the call may fail with EFAULT
   *piece = {reinterpret_cast<std::uintptr_t>(pointer), bytes};
   ++count_;
-  return hl_self_paging.hold(piece->address, bytes, write ? 1 : 0) != 0;
+  return hl_self_paging.hold(piece->address, bytes, write);
 }
 
 void Held::let_go() {
@@ -44,7 +67,7 @@ void Held::let_go() {
     const Piece& piece = i < kHere ? here_[i] : more_[i - kHere];
     hl_self_paging.let_go(piece.address, piece.bytes);
   }
-  if (more_ != nullptr) unmap_local(more_, room_more_ * sizeof(Piece));
+  give_back_more();
 }
 
 void Held::text(const char* pointer) {
@@ -56,11 +79,29 @@ void Held::text(const char* pointer) {
   }
 }
 
+// The kernel reads the eight bytes before it finds that there is no such way to change a mask.
+bool Held::is_readable(const void* pointer, std::size_t bytes) {
+  constexpr long kNoWay = -1, kWord = 8;
+  const auto first = reinterpret_cast<std::uintptr_t>(pointer), end = first + bytes;
+  if (end < first) return false;
+  for (std::uintptr_t at = first; at < end; at = page_floor(at) + kPageSize)
+    if (raw::call(SYS_rt_sigprocmask, kNoWay, static_cast<long>(at & ~std::uintptr_t{kWord - 1}), 0, kWord) ==
+        -EFAULT)
+      return false;
+  return true;
+}
+
 void Held::texts(char* const* pointers) {
   if (pointers == nullptr) return;
-  std::size_t count = 0;
-  while (pointers[count] != nullptr) text(pointers[count++]);
-  in(pointers, (count + 1) * sizeof *pointers);
+  for (char* const* at = pointers;; ++at) {
+    if (at == pointers || (reinterpret_cast<std::uintptr_t>(at) & (kPageSize - 1)) == 0) {
+      std::size_t to_end = kPageSize - (reinterpret_cast<std::uintptr_t>(at) & (kPageSize - 1));
+      in(at, to_end);
+      if (!is_readable(at, sizeof *at)) return;
+    }
+    if (*at == nullptr) return;
+    text(*at);
+  }
 }
 
 void Held::address(const void* address, const socklen_t* size) {
@@ -68,19 +109,29 @@ void Held::address(const void* address, const socklen_t* size) {
   out(size);
 }
 
-void Held::vector(const iovec* parts, std::size_t count, bool write) {
-  constexpr std::size_t kPartsMax = 1024;  // more is EINVAL
-  if (parts == nullptr || count > kPartsMax) return;
+void Held::vector(const iovec* parts, std::size_t count, bool write, std::size_t most) {
+  if (parts == nullptr || count > most) return;
   in(parts, count * sizeof *parts);
+  if (!is_readable(parts, count * sizeof *parts)) return;
   for (std::size_t i = 0; i < count; ++i) hold(parts[i].iov_base, parts[i].iov_len, write);
 }
 
 void Held::message(const msghdr* message, bool receive) {
   if (message == nullptr) return;
   hold(message, sizeof *message, receive);
+  if (!is_readable(message, sizeof *message)) return;
   hold(message->msg_name, message->msg_namelen, receive);
   hold(message->msg_control, message->msg_controllen, receive);
   vector(message->msg_iov, message->msg_iovlen, receive);
+}
+
+void Held::messages(const mmsghdr* messages, std::size_t count, bool receive) {
+  constexpr std::size_t kMost = 1024;  // the kernel takes no more at once
+  if (messages == nullptr) return;
+  count = count < kMost ? count : kMost;
+  out(messages, count * sizeof *messages);
+  for (std::size_t i = 0; i < count && is_readable(&messages[i], sizeof *messages); ++i)
+    message(&messages[i].msg_hdr, receive);
 }
 
 }  // namespace hinterland

@@ -37,8 +37,12 @@ class Held {
   void texts(char* const* pointers);
   // An address that is filled in, and the size of its room.
   void address(const void* address, const socklen_t* size);
-  void vector(const iovec* parts, std::size_t count, bool write);
+  // More than `most` are refused by the kernel.
+  void vector(const iovec* parts, std::size_t count, bool write, std::size_t most = 1024);
   void message(const msghdr* message, bool receive);
+  void messages(const mmsghdr* messages, std::size_t count, bool receive);
+  // Whether what is held can be looked at: where a pointer is wrong, the kernel has to find that, not we.
+  static bool is_readable(const void* pointer, std::size_t bytes);
 
   // Lets go; keeps errno, and returns what it is given.
   template <typename T>
@@ -47,15 +51,29 @@ class Held {
     return result;
   }
 
+  // What is held is the caller's to let go: take(address, bytes) of each piece.
+  template <typename Take>
+  void hand_over(Take&& take) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Piece& piece = i < kHere ? here_[i] : more_[i - kHere];
+      take(piece.address, piece.bytes);
+    }
+    give_back_more();
+    more_ = nullptr;
+    count_ = room_more_ = 0;
+  }
+
  private:
   struct Piece {
     std::uintptr_t address;
     std::size_t bytes;
   };
   // Few calls name more. What is here is part of the caller's stack, which may be a small one.
-  static constexpr std::size_t kHere = 8;
+  static constexpr std::size_t kHere = 3;
   bool hold(const void* pointer, std::size_t bytes, bool write);
   Piece* place();
+  bool grow();
+  void give_back_more();
   void let_go();
 
   Piece here_[kHere];  // not cleared

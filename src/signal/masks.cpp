@@ -29,7 +29,7 @@ class StackHeld {
   StackHeld()
       : low_(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - kBelow),
         held_(is_far(reinterpret_cast<void*>(low_)) || is_far(reinterpret_cast<void*>(low_ + kBytes))) {
-    if (held_) hl_self_paging.hold(low_, kBytes, 1);
+    if (held_) hl_self_paging.hold(low_, kBytes, true);
   }
   ~StackHeld() {
     if (held_) hl_self_paging.let_go(low_, kBytes);

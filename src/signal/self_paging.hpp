@@ -14,8 +14,8 @@ struct hl_self_paging {
   std::uintptr_t base;
   std::size_t size;
   // Pager::hold_for_call() and let_go(): the bytes stay where the kernel finds them, and may be written by it if
-  // `write`. Not 0: all of them are there. Keep errno.
-  int (*hold)(std::uintptr_t address, std::size_t length, int write);
+  // `write`. True: all of them are there. Keep errno.
+  bool (*hold)(std::uintptr_t address, std::size_t length, bool write);
   void (*let_go)(std::uintptr_t address, std::size_t length);
   // paging/bus_signal.hpp
   int (*change_action)(const struct sigaction* action, struct sigaction* old);
@@ -28,6 +28,8 @@ struct hl_self_paging {
 extern struct hl_self_paging hl_self_paging __attribute__((weak, visibility("default")));
 // Exported by libhinterland-signal.so, so that the runtime finds out whether it is there.
 extern const int hl_signal_library __attribute__((weak, visibility("default")));
+// The same: a system call by number, with what its arguments lead to held while it runs. Its result, or -errno.
+long hl_held_system_call(long number, const long (&arguments)[6]) __attribute__((weak, visibility("default")));
 
 }  // extern "C"
 

@@ -57,16 +57,10 @@ HL_HELD(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, mes
 HL_HELD(ssize_t, sendmsg, (int socket, const msghdr* message, int flags), (socket, message, flags),
         held.message(message, false))
 
-static void hold_all(Held& held, const mmsghdr* messages, unsigned count, bool receive) {
-  constexpr unsigned kMost = 1024;  // the kernel takes no more at once
-  count = count < kMost ? count : kMost;
-  held.out(messages, count * sizeof *messages);
-  for (unsigned i = 0; messages != nullptr && i < count; ++i) held.message(&messages[i].msg_hdr, receive);
-}
 HL_HELD(int, recvmmsg, (int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout),
-        (socket, messages, count, flags, timeout), hold_all(held, messages, count, true), held.out(timeout))
+        (socket, messages, count, flags, timeout), held.messages(messages, count, true), held.out(timeout))
 HL_HELD(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags), (socket, messages, count, flags),
-        hold_all(held, messages, count, false))
+        held.messages(messages, count, false))
 
 HL_HELD(int, accept, (int socket, sockaddr* from, socklen_t* size), (socket, from, size), held.address(from, size))
 HL_HELD(int, accept4, (int socket, sockaddr* from, socklen_t* size, int flags), (socket, from, size, flags),

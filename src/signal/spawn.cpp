@@ -2,10 +2,13 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/raw_call.hpp"
 #include "signal/held.hpp"
 #include "signal/interposed.hpp"
+#include "signal/system_calls.hpp"
 
 using namespace hinterland;
 
@@ -49,6 +52,15 @@ static int execute(const char* path, Words words, Words environment, Call&& call
     if (!self_paging()) return NEXT(name) arguments;                                \
     return execute(path, words, environment, [=] { return NEXT(name) arguments; }); \
   }
+namespace hinterland {
+long execute_held(long number, const long (&a)[6]) {
+  const int first = number == SYS_execveat ? 1 : 0;
+  const auto words = [&a](int which) { return reinterpret_cast<Words>(a[which]); };
+  return execute(reinterpret_cast<const char*>(a[first]), words(first + 1), words(first + 2),
+                 [&] { return raw::checked(number, a[0], a[1], a[2], a[3], a[4]) == 0 ? 0 : -errno; });
+}
+}  // namespace hinterland
+
 HL_EXECUTE(execve, (const char* path, Words words, Words envp), (path, words, envp), path, envp)
 HL_EXECUTE(execv, (const char* path, Words words), (path, words), path, environ)
 HL_EXECUTE(execvp, (const char* path, Words words), (path, words), path, environ)

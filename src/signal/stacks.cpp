@@ -54,7 +54,7 @@ void hold_top_of_stack(const pthread_attr_t* attributes) {
   std::size_t bytes = 0;
   if (attributes == nullptr || pthread_attr_getstack(attributes, &lowest, &bytes) != 0) return;
   std::size_t top = bytes < 64 * kKiB ? bytes : 64 * kKiB;
-  if (is_far(lowest)) hl_self_paging.hold(reinterpret_cast<std::uintptr_t>(lowest) + (bytes - top), top, 1);
+  if (is_far(lowest)) hl_self_paging.hold(reinterpret_cast<std::uintptr_t>(lowest) + (bytes - top), top, true);
 }
 
 void use_block(char* block) {
@@ -134,7 +134,7 @@ HL_INTERPOSED(int, sigaltstack, (const stack_t* stack, stack_t* old)) {
     } else {
       // The kernel's frame, and what the program's handler does until its first fault is served. Written, and held.
       if (is_far(wanted.ss_sp))
-        hl_self_paging.hold(reinterpret_cast<std::uintptr_t>(wanted.ss_sp), wanted.ss_size, 1);
+        hl_self_paging.hold(reinterpret_cast<std::uintptr_t>(wanted.ss_sp), wanted.ss_size, true);
       if (NEXT(sigaltstack)(&wanted, nullptr) != 0) return -1;
     }
     if (is_far(t_asked.ss_sp))

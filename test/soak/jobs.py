@@ -55,11 +55,15 @@ def foreign(device, minutes):
                timed=False)
 
 
-def held(device, minutes, sequences=200_000):
+def held(device, minutes, sequences=200_000, fault="message"):
     def command(context):
         return [_script("preload", "differential", "run.py"), "--hinterland", context.hinterland, "--program",
-                os.path.join(context.build, "test", "siege", "siege_held"), "--far", device, "--sequences", sequences]
-    return Job("held-" + device.rstrip(":"), minutes, f"{sequences:,} sequences of system calls and references, over {device}", command,
+                os.path.join(context.build, "test", "siege", "siege_held"), "--far", device, "--sequences", sequences,
+                f"--option=--fault={fault}"]
+    name, how = "held-" + device.rstrip(":"), ""
+    if fault != "message":
+        name, how = f"{name}-{fault}", f", faults by {fault}"
+    return Job(name, minutes, f"{sequences:,} sequences of system calls and references, over {device}{how}", command,
                timed=False)
 
 
@@ -90,6 +94,8 @@ JOBS = (
     held("zmem:", 5),
     held("file:", 10),
     held("tcp:", 10),
+    held("mem:", 10, fault="signal"),
+    held("zmem:", 5, fault="signal"),
     stack_sizes(40),
     limits(5),
 )

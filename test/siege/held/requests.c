@@ -85,16 +85,6 @@ static void finish_request(struct Lane* lane) {
   }
 }
 
-static void touch(const struct Lane* lane, int page, int pages, bool write) {
-  for (int i = page; i < page + pages; ++i) {
-    volatile char* at = lane->memory + (size_t)i * kPage;
-    if (write)
-      *at = *at;
-    else
-      (void)*at;
-  }
-}
-
 static void begin_request(struct Lane* lane, int page, int pages, bool reads) {
   struct Request* request = &lane->request;
   *request = (struct Request){.reads = reads, .cell = page * kCellsOfPage, .cells = pages * kCellsOfPage};
@@ -115,13 +105,7 @@ static void begin_request(struct Lane* lane, int page, int pages, bool reads) {
                        .aio_offset = at};
   struct iocb* blocks[] = {&block};
   g_lanes_by_number[lane->number] = lane;
-  long taken = -1;
-  for (int tries = 0; tries < 1000; ++tries) {
-    taken = syscall(SYS_io_submit, g_context, 1, blocks);
-    if (taken != -1 || errno != EFAULT) break;
-    touch(lane, page, pages, reads);
-  }
-  CHECK(taken == 1);
+  CHECK(syscall(SYS_io_submit, g_context, 1, blocks) == 1);
   request->under_way = true;
 }
 
@@ -141,15 +125,11 @@ void call_request(struct Lane* lane) {
 
 void call_ring_send(struct Lane* lane) {
   struct Stream* stream = &lane->streams[kSocket];
-  int page = (int)draw(lane, kPages), pages = 1 + (int)draw(lane, kLongest), done = -EAGAIN;
+  int page = (int)draw(lane, kPages), pages = 1 + (int)draw(lane, kLongest);
   if (page + pages > kPages) pages = kPages - page;
   if (!g_has_ring || !all_have(lane, page, pages, PROT_READ) || is_busy(lane, page, pages)) return;
   if (stream->count + pages * kCellsOfPage + 2 >= kParts) return;
-  for (int tries = 0; tries < 1000; ++tries) {
-    done = ring_send(&g_ring, stream->in, lane->memory + (size_t)page * kPage, (size_t)pages * kPage);
-    if (done != -EFAULT) break;
-    touch(lane, page, pages, false);
-  }
+  int done = ring_send(&g_ring, stream->in, lane->memory + (size_t)page * kPage, (size_t)pages * kPage);
   note(lane, "SEND_ZC", page, pages, done);
   CHECK(done > 0 || done == -EAGAIN || done == -ENOBUFS);
   if (done > 0) append_cells(lane, stream, page * kCellsOfPage, (size_t)done);
@@ -185,12 +165,7 @@ static void register_pages(struct Lane* lane, struct Ring* ring) {
   if (page + pages > kPages) pages = kPages - page;
   if (!all_have(lane, page, pages, PROT_READ | PROT_WRITE)) return;
   struct iovec buffer = {lane->memory + (size_t)page * kPage, (size_t)pages * kPage};
-  long done = -1;
-  for (int tries = 0; tries < 1000; ++tries) {
-    done = syscall(SYS_io_uring_register, ring->descriptor, IORING_REGISTER_BUFFERS, &buffer, 1);
-    if (done == 0 || errno != EFAULT) break;
-    touch(lane, page, pages, true);
-  }
+  long done = syscall(SYS_io_uring_register, ring->descriptor, IORING_REGISTER_BUFFERS, &buffer, 1);
   record(lane, "registered", page, pages, done);
   CHECK(done == 0);
   lane->registered = (struct Request){.under_way = true, .cell = page * kCellsOfPage, .cells = pages * kCellsOfPage};

@@ -154,10 +154,6 @@ static int draw_pages(struct Lane* lane, int* pages) {
 }
 
 // By signal nobody brings in what the kernel holds on to later than at the call: what has left is touched again.
-static void touch(const struct Lane* lane, int page, int pages) {
-  for (int i = page; i < page + pages; ++i) *(volatile char*)(lane->memory + (size_t)i * kPage);
-}
-
 void call_vmsplice(struct Lane* lane) {
   struct Stream* stream = &lane->streams[draw(lane, kPipes)];
   int pages, page = draw_pages(lane, &pages);
@@ -165,12 +161,7 @@ void call_vmsplice(struct Lane* lane) {
       !has_room(stream, pages * kCellsOfPage))
     return;
   struct iovec from = {lane->memory + (size_t)page * kPage, (size_t)pages * kPage};
-  long done = -1;
-  for (int tries = 0; tries < 1000; ++tries) {
-    done = syscall(SYS_vmsplice, stream->in, &from, 1, 2 /* SPLICE_F_NONBLOCK */);
-    if (done != -1 || errno != EFAULT) break;
-    touch(lane, page, pages);
-  }
+  long done = syscall(SYS_vmsplice, stream->in, &from, 1, 2 /* SPLICE_F_NONBLOCK */);
   note(lane, "vmsplice", page, pages, done);
   CHECK(done > 0 || errno == EAGAIN);
   if (done > 0) append_cells(lane, stream, page * kCellsOfPage, (size_t)done);
@@ -201,12 +192,7 @@ void call_send(struct Lane* lane) {
     return;
   struct iovec from = {lane->memory + (size_t)page * kPage, (size_t)pages * kPage};
   struct msghdr message = {.msg_iov = &from, .msg_iovlen = 1};
-  long done = -1;
-  for (int tries = 0; tries < 1000; ++tries) {
-    done = syscall(SYS_sendmsg, stream->in, &message, MSG_DONTWAIT | (copy ? 0 : MSG_ZEROCOPY));
-    if (done != -1 || errno != EFAULT) break;
-    touch(lane, page, pages);
-  }
+  long done = syscall(SYS_sendmsg, stream->in, &message, MSG_DONTWAIT | (copy ? 0 : MSG_ZEROCOPY));
   note(lane, copy ? "send" : "send without a copy", page, pages, done);
   CHECK(done > 0 || errno == EAGAIN || errno == ENOBUFS);
   if (done <= 0) return;

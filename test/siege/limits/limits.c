@@ -174,6 +174,35 @@ static int bounded(int resource) {
   return 0;
 }
 
+static pthread_mutex_t g_gate = PTHREAD_MUTEX_INITIALIZER;
+static void* wait_for_gate(void* argument) {
+  pthread_mutex_lock(&g_gate);
+  pthread_mutex_unlock(&g_gate);
+  return argument;
+}
+
+/* Stacks of threads count, too: as many as there is room for. Those of threads that have ended are used again. */
+static int threads(int resource) {
+  enum { kMost = 64 };
+  const size_t stack = 32 * kMiB, room = 200 * kMiB;
+  pthread_t made[kMost];
+  pthread_attr_t attributes;
+  int count = 0, error = 0;
+  unsigned char* memory = far_memory();
+  set_and_read(resource, kBytes + 100 * kMiB + room);
+  check(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, stack) == 0, "attributes");
+  pthread_mutex_lock(&g_gate);
+  while (count < kMost && (error = pthread_create(&made[count], &attributes, wait_for_gate, NULL)) == 0) ++count;
+  check(error == EAGAIN, "a thread beyond the limit");
+  check(count >= (int)(room / stack) && count <= (int)((room + 100 * kMiB) / stack), "as many as there is room for");
+  pthread_mutex_unlock(&g_gate);
+  for (int i = 0; i < count; ++i) check(pthread_join(made[i], NULL) == 0, "the end of a thread");
+  check(pthread_create(&made[0], &attributes, wait_for_gate, NULL) == 0, "a thread in the place of another");
+  check(pthread_join(made[0], NULL) == 0 && is_right(memory, kBytes), "what was written");
+  printf("threads\n");
+  return 0;
+}
+
 static int says(int resource) {
   struct rlimit seen;
   getrlimit(resource, &seen);
@@ -211,6 +240,7 @@ int main(int count, char** words) {
   if (strcmp(words[1], "descriptors") == 0) return descriptors((rlim_t)atoi(words[2]));
   int resource = strcmp(words[2], "as") == 0 ? RLIMIT_AS : RLIMIT_DATA;
   if (strcmp(words[1], "bounded") == 0) return bounded(resource);
+  if (strcmp(words[1], "threads") == 0) return threads(resource);
   if (strcmp(words[1], "says") == 0) return says(resource);
   return 2;
 }

@@ -73,6 +73,13 @@ class Memory(Limited):
                 self.assertEqual(self.native(PROGRAM, "bounded", what).stdout, "bounded\n")
                 self.assertEqual(self.far(PROGRAM, "bounded", what).stdout, "bounded\n")
 
+    def test_stacks_of_threads_count(self):
+        for what in ("as", "data"):
+            for options in ((), ("--fault", "signal")):
+                with self.subTest(limit=what, options=options):
+                    self.assertEqual(self.native(PROGRAM, "threads", what).stdout, "threads\n")
+                    self.assertEqual(self.far(PROGRAM, "threads", what, options=options).stdout, "threads\n")
+
     def test_what_a_shell_sets_is_what_its_children_read(self):
         for flag, what in (("v", "as"), ("d", "data")):
             done = self.far("/bin/bash", "-c", f"ulimit -{flag} 1000000; ulimit -{flag}; {PROGRAM} says {what}")

@@ -282,6 +282,17 @@ CALL_RETURNING(hint_pin, hl_pin(g_bytes, kPage) & 0)
 CALL_RETURNING(hint_unpin, hl_unpin(g_bytes, kPage) & 0)
 CALL_RETURNING(hint_discard, hl_discard(g_bytes, kPage) & 0)
 
+// --- what the kernel fills in, on pages that others' memory has pushed out
+// --------------------------------------------------------------------------------------------------------
+static void next_range(void) {
+  next_page();
+  g_range = (struct iovec){g_bytes, kPage};
+}
+CALL_RETURNING(read_there, pread(g_file, g_bytes, kPage, 0) != kPage)
+CALL_RETURNING(read_parts_there, preadv(g_file, &g_range, 1, 0) != kPage)
+CALL_RETURNING(raw_read_there, syscall(SYS_pread64, g_file, g_bytes, kPage, 0) != kPage)
+CALL_RETURNING(raw_read_parts_there, syscall(SYS_preadv, g_file, &g_range, 1, 0, 0) != kPage)
+
 // --- masks
 // --------------------------------------------------------------------------------------------------------
 static sigset_t g_none, g_before;
@@ -298,6 +309,10 @@ const struct call kCalls[] = {
     {"hl_pin", next_page, hint_pin, still_there, 0},
     {"hl_unpin", NULL, hint_unpin, still_there, 0},
     {"hl_discard", next_page, hint_discard, filled_again, 0},
+    {"pread", next_range, read_there, filled_again, 0},
+    {"preadv", next_range, read_parts_there, filled_again, 0},
+    {"syscall/pread64", next_range, raw_read_there, filled_again, 0},
+    {"syscall/preadv", next_range, raw_read_parts_there, filled_again, 0},
     {"pthread_sigmask", NULL, mask, must_be_zero, 0},
     {"sigprocmask", NULL, mask_of_process, must_be_zero, 0},
     {"syscall/sigprocmask", NULL, mask_raw, must_be_zero, 0},

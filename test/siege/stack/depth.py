@@ -23,9 +23,6 @@ HEAP = {"malloc", "malloc/100K", "malloc/9M", "calloc", "memalign", "realloc", "
 # So do hints (src/runtime/entry.cpp).
 HEAP |= {"hl_read", "hl_write", "hl_seq_read", "hl_prefetch", "hl_cold", "hl_pin", "hl_unpin", "hl_discard"}
 
-# By signal, words are gathered on the caller's stack, and brought in from there.
-GATHERED, GATHERED_BYTES = {"execl"}, 400
-
 
 def deepest(output):
     """The most that each call used, and all lines without that figure."""
@@ -56,8 +53,6 @@ def main():
     natively, expected = deepest(native)
     here, lines = deepest(output)
     allowed = {call: LIMIT + natively.get(call, 0) for call in here}
-    if os.environ.get("HINTERLAND_FAULT") == "signal":
-        allowed |= {call: allowed[call] + GATHERED_BYTES for call in GATHERED & allowed.keys()}
     problems = [f"{call}: {used} bytes of the caller's stack, natively {natively[call]}" for call, used in here.items()
                 if used > allowed[call]]
     if (status, lines) != (native_status, expected):
