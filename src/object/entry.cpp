@@ -18,6 +18,7 @@
 #include "base/settings.hpp"
 #include "hinterland/object_runtime.hpp"
 #include "object/evacuator.hpp"
+#include "object/guards.hpp"
 #include "object/shared_budget.hpp"
 #include "paging/pager.hpp"
 
@@ -215,6 +216,14 @@ __attribute__((visibility("default"))) constinit hl::far::detail::runtime hl_obj
 
 namespace hinterland::object {
 
+Status begin_heap_as_told() {
+  const int problem = begin(nullptr);
+  if (problem == 0) return {};
+  return std::unexpected(Error::make(problem, "there is no heap of far objects"));
+}
+
+void object_is_lost(Word* word, int error) { lost(word, error); }
+
 Heap* current_heap() { return g_heap.load(std::memory_order_acquire); }  // pairs with begin_heap()
 
 Status begin_heap(const HeapOptions& options, std::unique_ptr<far::Device> device) {
@@ -237,16 +246,21 @@ void end_heap() {
 
 void before_fork() {
   g_begin_mutex.lock();  // a heap that begins meanwhile would be half a heap in the child
-  if (Heap* there = current_heap()) there->before_fork();
+  if (Heap* there = current_heap())
+    there->before_fork([] {
+      if (Window* window = current_window()) window->before_fork();
+    });
 }
 
 void after_fork_in_parent(bool forked) {
   if (Heap* there = current_heap()) there->after_fork_in_parent(forked);
+  if (Window* window = current_window()) window->after_fork_in_parent();
   g_begin_mutex.unlock();
 }
 
 void after_fork_in_child() {
   if (Heap* there = current_heap()) there->after_fork_in_child();
+  if (Window* window = current_window()) window->after_fork_in_child();
   g_begin_mutex.reset_after_fork();
 }
 

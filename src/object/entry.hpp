@@ -13,6 +13,10 @@ namespace hinterland::object {
 Status begin_heap(const HeapOptions& options, std::unique_ptr<far::Device> device);
 void end_heap();
 Heap* current_heap();
+// As the environment says, unless it has begun. The error says why there is none.
+Status begin_heap_as_told();
+// Says which object is lost and raises SIGBUS (hl::far::detail::runtime::lost).
+void object_is_lost(Word* word, int error);
 
 // Around every fork, by the thread that forks, which holds no lock that a call of the runtime may wait for. Blocks
 // for as long as calls under way do. Called by the preloaded library's own fork (preload/forking.cpp); elsewhere by

@@ -52,6 +52,17 @@ Status Grace::begin() {
           .remedy("far objects need it: Linux 4.14 or newer, and a system call filter that allows it"));
 }
 
+Status Grace::begin_guards() {
+  const long done = raw::call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0);
+  if (done != 0)
+    return std::unexpected(Error::make(static_cast<int>(-done), "membarrier(2) cannot restart sequences")
+                               .remedy("guards need it: Linux 5.10 or newer with CONFIG_RSEQ"));
+  has_guards_.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+void Grace::restart_guards() { raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0); }
+
 thread_local Grace::Slot* Grace::t_own = nullptr;
 thread_local std::uint32_t Grace::t_own_users = 0, Grace::t_strange_calls = 0;
 
@@ -121,6 +132,7 @@ bool Grace::wait(const std::atomic<bool>& give_up, std::uint64_t limit_ns) {
   LockGuard guard(waiting_);
   const std::uint64_t end_ns = limit_ns == 0 ? 0 : now_ns() + limit_ns;
   raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+  if (has_guards_.load(std::memory_order_relaxed)) restart_guards();
   // Stragglers, which read the parity before the last change and counted after it. No new ones come, so this ends.
   if (!drain(parity_ ^ 1, give_up, end_ns)) return false;
   const std::uint32_t old = parity_;

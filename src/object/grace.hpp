@@ -33,6 +33,11 @@ class Grace {
   // Once a process, before the first wait(). Fails where the kernel has no membarrier(2), or a filter forbids it.
   Status begin();
 
+  // Guards (guards.hpp) are waited for, too, from now on. Fails where the kernel cannot restart them. Once.
+  Status begin_guards();
+  // Every guard that is under way in another thread begins anew, and finds what the caller has written.
+  static void restart_guards();
+
   // For the calling thread, one however often it asks, until as many calls of leave() give it to another. nullptr: no
   // memory.
   Slot* enter();
@@ -114,6 +119,7 @@ class Grace {
   std::vector<Thread*> unused_;
   std::uint32_t parity_ = 0;
   std::atomic<bool> pressed_{false};
+  std::atomic<bool> has_guards_{false};
   const Slot* forking_ = nullptr;            // of who forks, while somebody does
   std::atomic<std::uint32_t> closed_{0};     // futex: somebody forks
   std::atomic<std::uint32_t> strangers_{0};  // calls under way

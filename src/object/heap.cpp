@@ -337,12 +337,13 @@ void Heap::show_figures() {
 // --- fork
 // ------------------------------------------------------------------------------------------------------------
 
-void Heap::before_fork() {
+void Heap::before_fork(void (*when_still)()) {
   grace_.begin_fork();
   // One that waits for scopes to end would wait for the caller's too.
   interrupted_.store(true, std::memory_order_relaxed);
   for (auto& evacuator : evacuators_) evacuator->hold();
   interrupted_.store(false, std::memory_order_relaxed);
+  when_still();
   grace_.lock_for_fork();
   // Now all other locks of the heap are free, but for instants of an evacuator between two rounds, who holds none
   // that a child needs.

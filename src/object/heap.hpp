@@ -66,7 +66,8 @@ class Heap {
   // Fork: nothing is in the midst of anything between the two, in no thread. Child and parent have all objects: they
   // share the far pages, which nobody overwrites. Blocks while calls under way wait for the device. A child that
   // cannot reach the device says so, and goes on with what is local.
-  void before_fork();
+  // `when_still()` runs when no other thread is within a call any more, and evacuators are between two rounds.
+  void before_fork(void (*when_still)());
   void after_fork_in_parent(bool forked);
   void after_fork_in_child();
 
@@ -79,6 +80,10 @@ class Heap {
   LocalMemory& memory() { return memory_; }
   // Of local memory, at least kLocalBytesMin. What is beyond it becomes far, soon and by evacuators. Any thread.
   void set_limit(std::uint64_t bytes);
+  std::uint64_t memory_limit() const { return memory_.limit(); }
+  // A page of the object window has a frame, which counts as memory of objects, or has none any more.
+  void charge_page() { memory_.charge_beyond(kPageSize); }
+  void uncharge_page() { memory_.give_back(kPageSize); }
   HeapFigures& figures() { return figures_; }
 
  private:

@@ -1,8 +1,9 @@
 // The malloc family as glibc has it, errors included.
 //
-// Three kinds of memory come back to free() and realloc(): local blocks and far blocks, each told by its address, and
-// foreign ones (glibc's own, from __libc_malloc, or from the own calls of an allocator that the program is linked
-// to), which go to the next free() and realloc() in the lookup order, as they would without us.
+// Four kinds of memory come back to free() and realloc(): local blocks, far blocks and those of the object window,
+// each told by its address, and foreign ones (glibc's own, from __libc_malloc, or from the own calls of an allocator
+// that the program is linked to), which go to the next free() and realloc() in the lookup order, as they would
+// without us.
 #include <gnu/libc-version.h>
 #include <malloc.h>
 
@@ -20,6 +21,7 @@
 #include "preload/next.hpp"
 #include "preload/stack_room.hpp"
 #include "preload/state.hpp"
+#include "preload/window_blocks.hpp"
 
 extern "C" {
 void* __libc_malloc(std::size_t);
@@ -113,6 +115,7 @@ std::size_t usable_size_of(void* pointer) {
   if (pointer == nullptr) return 0;
   if (local_heap::owns(pointer)) return locally([&] { return local_heap::usable_size(pointer); });
   if (is_far(pointer)) return with_room([&] { return far_heap::usable_size(pointer); });
+  if (window_blocks::owns(pointer)) return window_blocks::g_calls.size_of(pointer);
   return next.get()(pointer);
 }
 
@@ -132,6 +135,7 @@ void release(void* pointer) {
     return with_room([&] { far_heap::release(pointer); });
   }
   if (local_heap::owns(pointer)) return locally([&] { local_heap::release(pointer); });
+  if (window_blocks::owns(pointer)) return window_blocks::g_calls.release(pointer);
   release_foreign(pointer);
 }
 
@@ -146,6 +150,19 @@ void* resize_local(void* pointer, std::size_t size, const void* caller) {
   return block;
 }
 
+// Stays in the window while it is small enough for that, whoever asks.
+void* resize_in_window(void* pointer, std::size_t size, const void* caller) {
+  const window_blocks::Calls& window = window_blocks::g_calls;
+  const std::size_t had = window.size_of(pointer);
+  if (size <= had && size > had / 2) return pointer;
+  void* block = window.allocate(size, false);
+  if (block == nullptr) block = allocate(size, caller);
+  if (block == nullptr) return nullptr;
+  window.move(block, pointer, std::min(size, had));
+  window.release(pointer);
+  return block;
+}
+
 void* resize(void* pointer, std::size_t size, const void* caller) {
   if (pointer == nullptr) return allocate(size, caller);
   if (size == 0) {
@@ -156,6 +173,7 @@ void* resize(void* pointer, std::size_t size, const void* caller) {
     return allocation_watch::resize(pointer, size,
                                     [&] { return with_room([&] { return far_heap::resize(pointer, size); }); });
   if (local_heap::owns(pointer)) return resize_local(pointer, size, caller);
+  if (window_blocks::owns(pointer)) return resize_in_window(pointer, size, caller);
   // A foreign block stays with who made it.
   return mode() == Mode::far ? g_next_realloc.get()(pointer, size) : __libc_realloc(pointer, size);
 }

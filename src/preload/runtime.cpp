@@ -4,8 +4,10 @@
 
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
+#include "object/guards.hpp"
 #include "preload/allocation_watch.hpp"
 #include "preload/far_heap.hpp"
+#include "preload/window_blocks.hpp"
 #include "runtime/entry.hpp"
 #include "runtime/regions.hpp"
 #include "runtime/sites.hpp"
@@ -56,3 +58,12 @@ Result<Pager*> hint::pager_for_regions() { return Pager::current(); }
 bool hint::sites_wanted() { return Pager::current() != nullptr; }
 
 }  // namespace hinterland
+
+void hl_guarded_module(hinterland::object::GuardedModule* module) {
+  using namespace hinterland;
+  if (Pager::current() == nullptr) return;
+  object::take_guarded_module(*module, [] {
+    window_blocks::g_calls = {object::Window::kBase, object::Window::kBytes, object::release_block,
+                              object::size_of_block, object::allocate_block, object::move_bytes};
+  });
+}

@@ -1,9 +1,8 @@
 #include "runtime/site_checks.hpp"
 
-#include <cpuid.h>
-
 #include <atomic>
 
+#include "base/keeping_registers.hpp"
 #include "hinterland/hint.h"
 
 namespace hinterland::hint {
@@ -84,10 +83,6 @@ void count_pass(SiteState* site) {
 // -----------------------------------------------------------------------------------------
 using namespace hinterland::hint;
 
-// How the vector registers are kept: 2 xsavec, 1 xsave, 0 fxsave.
-extern "C" __attribute__((visibility("hidden"))) unsigned char hl_site_save_how;
-unsigned char hl_site_save_how = 0;
-
 #define HL_SLOW(name_, writes_)                                                            \
   extern "C" __attribute__((visibility("hidden"), used)) void hl_site_ask_##name_(         \
       std::uintptr_t address, std::uintptr_t back, std::uint64_t /*length*/) {             \
@@ -112,28 +107,7 @@ unsigned char hl_site_save_how = 0;
 HL_SLOW(read, false)
 HL_SLOW(write, true)
 
-// Keeps what a C function may change, and calls it with the address, where the site's call returns to, and the
-// length. 0xe7: x87, SSE, AVX, AVX-512; the runtime uses no more (no AMX, no protection keys).
-#define HL_KEEPING_REGISTERS(name_, function_)                                                                     \
-  __asm__(".pushsection .text\n.p2align 4\n.hidden " #name_ "\n.globl " #name_ "\n.type " #name_                   \
-          ", @function\n" #name_                                                                                   \
-          ":\n.cfi_startproc\n"                                                                                    \
-          "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\nmov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n" \
-          "push %rax\npush %rcx\npush %rdx\npush %rsi\npush %rdi\npush %r8\npush %r9\npush %r10\n"                 \
-          "cld\nsub $2752, %rsp\nand $-64, %rsp\n"                                                                 \
-          "xor %eax, %eax\nmov %rax, 512(%rsp)\nmov %rax, 520(%rsp)\nmov %rax, 528(%rsp)\nmov %rax, 536(%rsp)\n"   \
-          "mov %rax, 544(%rsp)\nmov %rax, 552(%rsp)\nmov %rax, 560(%rsp)\nmov %rax, 568(%rsp)\n"                   \
-          "mov $0xe7, %eax\nxor %edx, %edx\n"                                                                      \
-          "cmpb $1, hl_site_save_how(%rip)\nje 1f\njb 2f\n"                                                        \
-          "xsavec64 (%rsp)\njmp 3f\n1: xsave64 (%rsp)\njmp 3f\n2: fxsave64 (%rsp)\n3:\n"                           \
-          "mov %r11, %rdi\nmov 8(%rbp), %rsi\nmov %r10, %rdx\ncall " #function_                                    \
-          "\n"                                                                                                     \
-          "mov $0xe7, %eax\nxor %edx, %edx\n"                                                                      \
-          "cmpb $0, hl_site_save_how(%rip)\nje 1f\nxrstor64 (%rsp)\njmp 2f\n1: fxrstor64 (%rsp)\n2:\n"             \
-          "lea -64(%rbp), %rsp\n"                                                                                  \
-          "pop %r10\npop %r9\npop %r8\npop %rdi\npop %rsi\npop %rdx\npop %rcx\npop %rax\n"                         \
-          "pop %rbp\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n.size " #name_ ", .-" #name_ "\n.popsection\n")
-
+// They have the address, where the site's call returns to, and the length.
 HL_KEEPING_REGISTERS(hl_site_slow_read, hl_site_ask_read);
 HL_KEEPING_REGISTERS(hl_site_slow_write, hl_site_ask_write);
 HL_KEEPING_REGISTERS(hl_site_slow_range_read, hl_site_ask_range_read);
@@ -194,14 +168,6 @@ HL_DECLARED(hl_site_counted_range_write);
 namespace hinterland::hint {
 namespace {
 
-unsigned char how_to_save() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) return 0;
-  constexpr unsigned kExtendedState = 13, kHasXsavec = 2;
-  if (__get_cpuid_count(kExtendedState, 1, &a, &b, &c, &d) != 0 && (a & kHasXsavec) != 0) return 2;
-  return 1;
-}
-
 constexpr Check kChecks[kSiteKinds] = {hl_site_check_read, hl_site_check_write, hl_site_check_range_read,
                                        hl_site_check_range_write};
 constexpr Check kCountingChecks[kSiteKinds] = {hl_site_counted_read, hl_site_counted_write,
@@ -210,11 +176,11 @@ constexpr Check kCountingChecks[kSiteKinds] = {hl_site_counted_read, hl_site_cou
 }  // namespace
 
 std::span<const Check, kSiteKinds> checks() {
-  hl_site_save_how = how_to_save();
+  prepare_to_keep_registers();
   return kChecks;
 }
 std::span<const Check, kSiteKinds> counting_checks() {
-  hl_site_save_how = how_to_save();
+  prepare_to_keep_registers();
   return kCountingChecks;
 }
 
