@@ -28,12 +28,6 @@ TrackingStatistic accesses_left(DEBUG_TYPE, "AccessesLeft", "Accesses left to fa
 TrackingStatistic sites_made(DEBUG_TYPE, "Sites", "Sites of hints");
 TrackingStatistic loops_cut(DEBUG_TYPE, "LoopsCut", "Loops cut into strips");
 
-bool is_left_alone(const Function& function) {
-  return function.isDeclaration() || function.hasAvailableExternallyLinkage() || function.hasOptNone() ||
-         function.hasFnAttribute(Attribute::Naked) || function.hasFnAttribute(Attribute::Cold) ||
-         function.getCallingConv() == CallingConv::X86_INTR || function.getName().starts_with("__hinterland_");
-}
-
 // Loops with a block before them and one latch; what was known of the function is known anew after that.
 void simplify_loops(Function& function, FunctionAnalysisManager& manager) {
   LoopInfo& loops = manager.getResult<LoopAnalysis>(function);
@@ -77,6 +71,12 @@ class FunctionHints {
 };
 
 }  // namespace
+
+bool is_left_alone(const Function& function) {
+  return function.isDeclaration() || function.hasAvailableExternallyLinkage() || function.hasOptNone() ||
+         function.hasFnAttribute(Attribute::Naked) || function.hasFnAttribute(Attribute::Cold) ||
+         function.getCallingConv() == CallingConv::X86_INTR || function.getName().starts_with("__hinterland_");
+}
 
 PreservedAnalyses HintPass::run(Module& module, ModuleAnalysisManager& analyses) {
   const Triple target(module.getTargetTriple());

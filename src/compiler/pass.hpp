@@ -2,9 +2,13 @@
 // their way, nor they in its. It changes no result: a hint is not an access, and loops go round as often as before.
 #pragma once
 
+#include <llvm/IR/Function.h>
 #include <llvm/IR/PassManager.h>
 
 namespace hinterland::compiler {
+
+// Functions in which nothing is inserted: those that do not run often, and those whose code is not ours to change.
+bool is_left_alone(const llvm::Function& function);
 
 struct HintPass : llvm::PassInfoMixin<HintPass> {
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);

@@ -1,20 +1,32 @@
 // libhinterland-pass.so: what clang and opt find when they load it (-fpass-plugin=, -load-pass-plugin=).
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
+#include <llvm/Support/CommandLine.h>
+#include "compiler/guards.hpp"
 #include "compiler/pass.hpp"
 
 namespace {
 
 using namespace llvm;
 
+// Set by `hinterland cc --objects`.
+cl::opt<bool> g_objects("hinterland-objects",
+                        cl::desc("Guards, and a heap whose blocks are far one by one (docs/compiler.md)"));
+
 void extend(PassBuilder& builder) {
   builder.registerOptimizerLastEPCallback([](ModulePassManager& passes, OptimizationLevel level) {
-    if (level != OptimizationLevel::O0) passes.addPass(hinterland::compiler::HintPass());
+    if (level == OptimizationLevel::O0) return;
+    passes.addPass(hinterland::compiler::HintPass());
+    if (g_objects) passes.addPass(hinterland::compiler::GuardPass());
   });
   builder.registerPipelineParsingCallback(
       [](StringRef name, ModulePassManager& passes, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name != "hinterland-hints") return false;
-        passes.addPass(hinterland::compiler::HintPass());
+        if (name == "hinterland-hints")
+          passes.addPass(hinterland::compiler::HintPass());
+        else if (name == "hinterland-guards")
+          passes.addPass(hinterland::compiler::GuardPass());
+        else
+          return false;
         return true;
       });
 }

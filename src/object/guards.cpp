@@ -95,6 +95,11 @@ bool free_is_ours() {
 void* allocate(std::size_t bytes) { return allocate_block(bytes, false); }
 void* allocate_zeroed(std::size_t bytes) { return allocate_block(bytes, true); }
 
+// Behind a block's end, where nothing is written, there need be no block.
+void fill_bytes(void* block, int byte, std::size_t bytes) {
+  if (bytes != 0) hl_guard_fill(block, byte, bytes);
+}
+
 template <typename Function>
 void put(GuardedModule& module, Guard place, Function function) {
   module.entries[static_cast<std::size_t>(place)] = reinterpret_cast<void (*)()>(function);
@@ -107,7 +112,7 @@ void fill_in(GuardedModule& module) {
   put(module, Guard::read_bytes, hl_guard_read_bytes);
   put(module, Guard::write_bytes, hl_guard_write_bytes);
   put(module, Guard::move, move_bytes);
-  put(module, Guard::fill, hl_guard_fill);
+  put(module, Guard::fill, fill_bytes);
   put(module, Guard::allocate, allocate);
   put(module, Guard::allocate_zeroed, allocate_zeroed);
   if (operators_are_the_librarys()) put(module, Guard::allocate_new, allocate);

@@ -20,6 +20,9 @@ namespace hinterland::object {
 namespace {
 
 constexpr std::size_t kSizeUnit = 16;  // of what the tables say, and the alignment of what malloc gives
+// Guards ask of the pointer to an object whether it is in the window, and programs have pointers that stand before the
+// array that they mean (numbered from 1).
+constexpr std::size_t kEmptyBytes = 64 * kKiB;
 constexpr std::uint64_t kOpenedTogether = 64 * kMiB;
 
 std::uintptr_t begin_of(unsigned shift) { return std::uintptr_t{shift} << Window::kPartShift; }
@@ -51,6 +54,7 @@ Result<std::unique_ptr<Window>> Window::create(Heap& heap) {
 Status Window::map_tables() {
   for (unsigned shift = kShiftMin; shift <= kShiftMax; ++shift) {
     Part& part = parts_[shift - kShiftMin];
+    part.next = static_cast<std::uint32_t>(kEmptyBytes >> shift);
     const auto at = reinterpret_cast<std::uintptr_t>(word_of(begin_of(shift)));
     const std::intptr_t words = map_table(at, slots_of(shift) * sizeof(Word));
     if (raw::failed(words)) return no_addresses(words);
