@@ -224,6 +224,11 @@ constexpr Option kTable[] = {
      "Count how often the hints that the compiler put into a program are passed and find a page missing, and write "
      "the profile when the program ends. It is much slower meanwhile. %p in FILE is the PID.",
      "--record-sites app.sites"},
+    {"objects", 0, flag, "", "", "", 0, 1, "", kForCc, nowhere, false,
+     "Experimental: guards before loads and stores as well, so that blocks of up to 2 KiB that the program allocates "
+     "are "
+     "far one by one, not by the page (docs/compiler.md).",
+     "--objects"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

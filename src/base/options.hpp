@@ -41,6 +41,7 @@ enum : std::uint16_t {
   kForAdvise = 512,
   kForCompare = 1024,
   kForTop = 2048,
+  kForCc = 4096,
 };
 
 // Where an option may be given besides the command line.
@@ -133,6 +134,7 @@ enum class OptionId : std::uint8_t {
   local_total,
   sites,
   record_sites,
+  objects,
   count
 };
 

@@ -88,6 +88,27 @@ Status can_insert(const std::string& compiler, const Result<std::string>& plugin
   return {};
 }
 
+// What stands before the compiler. The number of words, or -1 where one of them is not known.
+int options_before(const Arguments& arguments, bool* objects) {
+  int at = 0;
+  for (; at < static_cast<int>(arguments.size()) && arguments[at].starts_with('-'); ++at) {
+    if (arguments[at] == "--") return at + 1;
+    if (arguments[at] != "--objects") return -1;
+    *objects = true;
+  }
+  return at;
+}
+
+// To the compiler proper alone (-Xclang), so that the driver does not complain where it only links. Loaded by -load
+// the plug-in is there before its option is read.
+void insert_plugin(Arguments& command, std::size_t after, const std::string& plugin, bool objects) {
+  Arguments words = {"-fpass-plugin=" + plugin};
+  if (objects)
+    words.insert(words.end(),
+                 {"-Xclang", "-load", "-Xclang", plugin, "-Xclang", "-mllvm", "-Xclang", "-hinterland-objects"});
+  command.insert(command.begin() + static_cast<std::ptrdiff_t>(after) + 1, words.begin(), words.end());
+}
+
 int execute(const Arguments& command) {
   const std::vector<char*> values = pointers_to(command);
   execvp(values[0], values.data());
@@ -100,21 +121,24 @@ int execute(const Arguments& command) {
 
 int cc_main(const Arguments& arguments) {
   if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) return help_main({"cc"});
-  Arguments command(arguments.begin() + (!arguments.empty() && arguments[0] == "--"), arguments.end());
+  bool objects = false;
+  const int before = options_before(arguments, &objects);
+  Arguments command(arguments.begin() + std::max(before, 0), arguments.end());
   if (command.empty()) {
     Error error = Error::make(0, "cc: no compiler given");
     return fail(kUsage, error.remedy("for example: hinterland cc -- clang++-%u -O2 app.cpp -o app", kMajor));
   }
-  if (command[0].starts_with('-')) {
-    Error error = Error::make(0, "cc: there is no option '%s'", command[0].c_str());
-    return fail(kUsage, error.remedy("the compiler comes first: hinterland cc -- clang-%u ...", kMajor));
+  if (before < 0) {
+    const auto wrong = std::ranges::find_if(arguments, [](const std::string& word) { return word != "--objects"; });
+    Error error = Error::make(0, "cc: there is no option '%s'", wrong->c_str());
+    return fail(kUsage, error.remedy("the compiler's own come behind it: hinterland cc -- clang-%u ...", kMajor));
   }
   const std::size_t at = compiler_at(command);
   const Result<std::string> plugin = find_pass_plugin();
   if (Status possible = can_insert(command[at], plugin); !possible)
     log::warning("%s: built without hints; %s", possible.error().what(), possible.error().next_step());
   else if (plugin)
-    command.insert(command.begin() + static_cast<std::ptrdiff_t>(at) + 1, "-fpass-plugin=" + *plugin);
+    insert_plugin(command, at, *plugin, objects);
   return execute(command);
 }
 

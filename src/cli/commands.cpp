@@ -137,7 +137,7 @@ constexpr Command kCommands[] = {
      "hinterland advise server.trace --source ~/src/server --patch hints.patch && patch -p1 -d ~/src/server < "
      "hints.patch",
      advise_main},
-    {"cc", 0, "-- COMPILER [ARGUMENT...]", "compile a program with hints that the compiler inserts",
+    {"cc", kForCc, "-- COMPILER [ARGUMENT...]", "compile a program with hints that the compiler inserts",
      "Runs the compiler, clang or clang++ of version 19, with a plug-in that puts a hint before accesses to memory "
      "that a "
      "fault could not foresee: those through pointers and by computed indices. Put it before the compiler of any "
@@ -149,11 +149,16 @@ constexpr Command kCommands[] = {
      "With -Rpass=hinterland the compiler says which accesses it hinted, with -Rpass-missed=hinterland which not, "
      "and "
      "why. Nothing is hinted at -O0. With another compiler, or without the plug-in, it says so and builds the plain "
-     "program. `run --record-sites` and `run --sites` choose the hints that are worth it.",
+     "program. `run --record-sites` and `run --sites` choose the hints that are worth it.\n\n"
+     "With --objects the program's small blocks are far objects. It runs as before where there is no Hinterland, but "
+     "its "
+     "loads and stores cost some instructions more. Code that was not compiled so may use them; that costs a page "
+     "fault.",
      "hinterland cc -- clang++-19 -O2 -g app.cpp -o app\n"
      "cmake -B build -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER='hinterland;cc;--'\n"
      "hinterland run --local 1G --record-sites app.sites -- ./app input\n"
-     "hinterland run --local 1G -- ./app input",
+     "hinterland run --local 1G -- ./app input\n"
+     "hinterland cc --objects -- clang-19 -O2 table.c -o table",
      cc_main},
     {"help", 0, "[COMMAND]", "show help for a command",
      "Without COMMAND the list of commands. `hinterland help --markdown` prints the reference page and `hinterland "

@@ -48,7 +48,8 @@ Function* make_instead(Function& original, const Allocator& allocator, GuardEmit
   Module& module = *original.getParent();
   if (Function* there = module.getFunction(allocator.instead)) return there;
   LLVMContext& context = module.getContext();
-  auto* made = Function::Create(original.getFunctionType(), GlobalValue::LinkOnceODRLinkage, allocator.instead, module);
+  auto* made =
+      Function::Create(original.getFunctionType(), GlobalValue::LinkOnceODRLinkage, allocator.instead, module);
   made->setVisibility(GlobalValue::HiddenVisibility);
   made->setDSOLocal(true);
   made->setComdat(module.getOrInsertComdat(allocator.instead));

@@ -18,7 +18,10 @@ constexpr int kGuardsPriority = 50;
 
 unsigned offset_of(GuardEntry entry) { return kEntriesOffset + 8 * static_cast<unsigned>(entry); }
 GuardEntry of_size(GuardEntry first, unsigned bytes) {
-  return static_cast<GuardEntry>(static_cast<unsigned>(first) + (bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3));
+  return static_cast<GuardEntry>(static_cast<unsigned>(first) + (bytes == 1   ? 0
+                                                                 : bytes == 2 ? 1
+                                                                 : bytes == 4 ? 2
+                                                                              : 3));
 }
 
 std::string call_of(GuardEntry entry, const char* description) {
@@ -39,8 +42,8 @@ Value* GuardEmitter::is_in_window(IRBuilder<>& builder, Value* address) {
   return builder.CreateICmpULT(within, field(builder, kSizeOffset, word), "hinterland.window");
 }
 
-// Aligning the stack is not what the code needs; a function that has such code uses no red zone, also where it was inlined
-// after that (with -flto), which loses the attribute.
+// Aligning the stack is not what the code needs; a function that has such code uses no red zone, also where it was
+// inlined after that (with -flto), which loses the attribute.
 Value* GuardEmitter::read(IRBuilder<>& builder, Value* address, unsigned bytes) {
   auto* type = FunctionType::get(builder.getInt64Ty(), {builder.getPtrTy(), builder.getPtrTy()}, false);
   auto* code = InlineAsm::get(type, call_of(of_size(GuardEntry::read_1, bytes), "2"),
@@ -78,7 +81,8 @@ GlobalVariable& GuardEmitter::description() {
 
 GlobalVariable& GuardEmitter::make_description() {
   LLVMContext& context = module_.getContext();
-  Type *pointer = PointerType::get(context, 0), *number = Type::getInt32Ty(context), *word = Type::getInt64Ty(context);
+  Type *pointer = PointerType::get(context, 0), *number = Type::getInt32Ty(context),
+       *word = Type::getInt64Ty(context);
   auto* entries = ArrayType::get(pointer, kGuardEntries);
   auto* type = StructType::get(context, {number, number, word, word, entries});
   Constant* value = ConstantStruct::get(

@@ -1,4 +1,5 @@
-// What guards are in a module: the description by which it meets the runtime (object/guards.hpp), and calls through it.
+// What guards are in a module: the description by which it meets the runtime (object/guards.hpp), and calls through
+// it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,21 @@ namespace hinterland::compiler {
 
 // As in object/guards.hpp.
 enum class GuardEntry : unsigned {
-  read_1, read_2, read_4, read_8, write_1, write_2, write_4, write_8,
-  read_bytes, write_bytes, move, fill, allocate, allocate_zeroed, allocate_new,
+  read_1,
+  read_2,
+  read_4,
+  read_8,
+  write_1,
+  write_2,
+  write_4,
+  write_8,
+  read_bytes,
+  write_bytes,
+  move,
+  fill,
+  allocate,
+  allocate_zeroed,
+  allocate_new,
   count
 };
 

@@ -44,7 +44,8 @@ const char* refusal_of(const Instruction& instruction, const DataLayout& layout)
   if (const auto* store = dyn_cast<StoreInst>(&instruction)) {
     const Type* type = store->getValueOperand()->getType();
     const TypeSize bytes = bytes_of(type);
-    if (bytes.isScalable() || bytes.getFixedValue() > kValueBytesMax || type->isAggregateType() || type->isX86_AMXTy())
+    if (bytes.isScalable() || bytes.getFixedValue() > kValueBytesMax || type->isAggregateType() ||
+        type->isX86_AMXTy())
       return "its type is too large";
     if (!store->isAtomic()) return nullptr;
     if (!is_word(bytes.getFixedValue())) return "it is atomic, of more than 8 bytes";
@@ -73,7 +74,8 @@ Guarded guarded_of(Instruction& instruction) {
     found.pointers.push_back(exchange->getPointerOperand());
   } else if (auto* copy = dyn_cast<MemIntrinsic>(&instruction)) {
     if (copy->getDestAddressSpace() == 0) found.pointers.push_back(copy->getRawDest());
-    if (auto* transfer = dyn_cast<MemTransferInst>(copy); transfer != nullptr && transfer->getSourceAddressSpace() == 0)
+    if (auto* transfer = dyn_cast<MemTransferInst>(copy);
+        transfer != nullptr && transfer->getSourceAddressSpace() == 0)
       found.pointers.push_back(transfer->getRawSource());
   }
   erase_if(found.pointers, [](Value* pointer) { return !may_be_far(pointer); });
@@ -152,7 +154,8 @@ class FunctionGuards {
 
   void guard(const Guarded& access) {
     Value* in_window = nullptr;
-    for (Value* pointer : guarded_of(*access.at).pointers) {  // anew: one that was read by a guard is another value now
+    for (Value* pointer :
+         guarded_of(*access.at).pointers) {  // anew: one that was read by a guard is another value now
       Value* found = is_in_window(pointer, access.at);
       IRBuilder<> builder(access.at);
       in_window = in_window == nullptr ? found : builder.CreateOr(in_window, found);
@@ -186,7 +189,8 @@ class FunctionGuards {
     }
     Value* word = emitter_.read(builder, load.getPointerOperand(), static_cast<unsigned>(bytes));
     const std::uint64_t bits = layout_.getTypeSizeInBits(type).getFixedValue();
-    return builder.CreateBitOrPointerCast(builder.CreateTrunc(word, builder.getIntNTy(static_cast<unsigned>(bits))), type);
+    return builder.CreateBitOrPointerCast(builder.CreateTrunc(word, builder.getIntNTy(static_cast<unsigned>(bits))),
+                                          type);
   }
 
   void write(IRBuilder<>& builder, StoreInst& store) {
@@ -250,7 +254,7 @@ PreservedAnalyses GuardPass::run(Module& module, ModuleAnalysisManager& analyses
   const Triple target(module.getTargetTriple());
   if (target.getArch() != Triple::x86_64 || !target.isOSLinux()) return PreservedAnalyses::all();
   FunctionAnalysisManager& manager = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-  const auto wishes = wishes_of(module);
+  const auto wishes = wishes_of(module, true);  // HintPass has said it
   GuardEmitter emitter(module);
   SmallVector<Function*, 32> functions;  // the emitter adds some
   for (Function& function : module)

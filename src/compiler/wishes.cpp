@@ -23,16 +23,17 @@ class UnknownWish final : public DiagnosticInfo {
   StringRef text_, function_;
 };
 
-Wish wish_of(StringRef text, const Function& function) {
+Wish wish_of(StringRef text, const Function& function, bool quietly) {
   if (text == "hinterland:never") return Wish::never;
   if (text == "hinterland:always") return Wish::always;
-  if (text.starts_with("hinterland:")) function.getContext().diagnose(UnknownWish(text, function.getName()));
+  if (!quietly && text.starts_with("hinterland:"))
+    function.getContext().diagnose(UnknownWish(text, function.getName()));
   return Wish::none;
 }
 
 }  // namespace
 
-DenseMap<const Function*, Wish> wishes_of(const Module& module) {
+DenseMap<const Function*, Wish> wishes_of(const Module& module, bool quietly) {
   DenseMap<const Function*, Wish> wishes;
   const GlobalVariable* annotations = module.getNamedGlobal("llvm.global.annotations");
   if (annotations == nullptr || !annotations->hasInitializer()) return wishes;
@@ -46,7 +47,7 @@ DenseMap<const Function*, Wish> wishes_of(const Module& module) {
     if (function == nullptr || variable == nullptr || !variable->hasInitializer()) continue;
     const auto* text = dyn_cast<ConstantDataSequential>(variable->getInitializer());
     if (text == nullptr || !text->isCString()) continue;
-    const Wish wish = wish_of(text->getAsCString(), *function);
+    const Wish wish = wish_of(text->getAsCString(), *function, quietly);
     if (wish != Wish::none) wishes[function] = wish;
   }
   return wishes;

@@ -69,6 +69,7 @@ Status FaultedRange::begin() {
   const std::intptr_t taken = map(0, kPageSize, PROT_READ, 0);
   if (raw::failed(taken)) return refused("no memory for the object window", taken);
   taken_ = static_cast<std::uintptr_t>(taken);
+  advise(taken_, kPageSize, MADV_DONTFORK);  // as what is moved there, so that it is a child's in neither case
   return {};
 }
 
@@ -169,8 +170,7 @@ Status FaultedRange::after_fork_in_child() {
     if (descriptor >= 0) close(descriptor);
   kept_ = stop_ = -1;
   keeper_.after_fork_in_child();
-  if (taken_ != 0) raw::call(SYS_munmap, static_cast<long>(taken_), kPageSize);
-  taken_ = 0;
+  taken_ = 0;  // something else may be there by now
   return begin();
 }
 

@@ -50,6 +50,23 @@ def check_hints(folder):
         expect(done.returncode == 0 and is_hinted(folder + "/b.o"), f"behind ccache: {done.stderr}")
 
 
+def check_objects(folder):
+    """With --objects guards as well; what only links says nothing, and with another compiler it is as without."""
+    program, has_guards = folder + "/guarded", lambda file: b"__hinterland_guards" in pathlib.Path(file).read_bytes()
+    done = cc("--objects", "--", "clang-19", "-O2", "-Rpass=hinterland", folder + "/a.c", "-o", program)
+    expect(done.returncode == 0 and is_hinted(program) and has_guards(program), f"guards: {done.stderr}")
+    expect("read of memory that may be far: guarded" in done.stderr, f"a remark: {done.stderr}")
+    expect(subprocess.run([program], capture_output=True, text=True).stdout == "42\n", "it runs")
+    done = cc("--objects", "clang-19", "-c", "-O2", folder + "/a.c", "-o", folder + "/a.o")
+    expect(done.returncode == 0 and done.stderr == "" and has_guards(folder + "/a.o"), f"without --, too: {done.stderr}")
+    done = cc("--objects", "--", "clang-19", folder + "/a.o", "-o", program)
+    expect(done.returncode == 0 and done.stderr == "", f"linking says nothing: {done.stderr}")
+    done = cc("--", "clang-19", "-O2", "-c", folder + "/a.c", "-o", folder + "/a.o")
+    expect(done.returncode == 0 and not has_guards(folder + "/a.o"), "none unless they are asked for")
+    done = cc("--objects", "--", "gcc", "-O2", folder + "/a.c", "-o", program)
+    expect(done.returncode == 0 and "built without hints" in done.stderr and not has_guards(program), f"gcc: {done.stderr}")
+
+
 def check_others(folder):
     others = [("gcc", "is not clang"),
               (made_compiler(folder, "clang-18", "Debian clang version 18.1.8 (1)"), "is version 18"),
@@ -77,7 +94,8 @@ def check_without_plugin(folder):
 
 def check_errors(folder):
     for words, status, said in [([], 2, "no compiler given"), (["--"], 2, "no compiler given"),
-                                (["-O2"], 2, "no option '-O2'"), (["--", folder + "/none"], 127, "cannot be executed"),
+                                (["-O2"], 2, "no option '-O2'"), (["--objects"], 2, "no compiler given"),
+                                (["--objects", "-O2"], 2, "no option '-O2'"), (["--", folder + "/none"], 127, "cannot be executed"),
                                 (["--", folder + "/a.c"], 126, "cannot be executed")]:
         done = cc(*words)
         expect(done.returncode == status and said in done.stderr, f"{words}: {done.returncode} {done.stderr}")
@@ -92,6 +110,7 @@ def main():
         os.chdir(folder)  # where the compiler writes its statistics
         pathlib.Path(folder, "a.c").write_text(SOURCE)
         check_hints(folder)
+        check_objects(folder)
         check_others(folder)
         check_without_plugin(folder)
         check_errors(folder)

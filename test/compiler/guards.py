@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Programs compiled plain and with guards: guards.py PLUGIN PRELOADED NAME
+
+Equal output natively and far, with a quarter of their memory local; and their heap is in the object window."""
+import sys
+import tempfile
+
+from common import HERE, Runner, call, expect, skip_without
+
+# name: source, compiler, sets of options
+PROGRAMS = {
+    "tree": ("tree.c", "clang-19", [["-O1"], ["-O2", "-g"], ["-Os", "-no-pie"]]),
+    "arrays": ("arrays.c", "clang-19", [["-O2", "-g"], ["-O3", "-march=native"]]),
+    "words": ("words.cpp", "clang++-19", [["-O1"], ["-O2", "-g"]]),
+    "all": ("guarded.cpp", "clang++-19", [["-O1"], ["-O2", "-g"], ["-O3", "-march=native"]]),
+    "lto": ("guarded.cpp", "clang++-19", [["-O2", "-flto", "-fuse-ld=lld"]]),
+}
+# Half of it for objects, of which 8 MiB are the least that there can be.
+LOCAL = "16M"
+
+
+def with_guards(plugin):
+    return ["-Xclang", "-load", "-Xclang", plugin, f"-fpass-plugin={plugin}", "-Xclang", "-mllvm", "-Xclang",
+            "-hinterland-objects"]
+
+
+def check(name, plugin, preload, folder):
+    source, compiler, variants = PROGRAMS[name]
+    runner = Runner(preload, folder)
+    source, plain = HERE / "programs" / source, folder + "/plain"
+    call([compiler, "-O2", "-pthread", source, "-o", plain])
+    expected = call([plain]).stdout
+    expect(expected, "the plain program prints something")
+    for number, options in enumerate(variants):
+        guarded = f"{folder}/guarded{number}"
+        call([compiler, *with_guards(plugin), "-pthread", *options, source, "-o", guarded])
+        expect(call([guarded]).stdout == expected, f"{name} {options}: natively as plain")
+        output, messages = runner.far([guarded], LOCAL)
+        expect(output == expected, f"{name} {options}: far as natively:\n{output}\n{expected}")
+        if "keeps its heap on pages" in messages and "far objects" not in messages:
+            print(f"skipped: no object window here: {messages}")
+            sys.exit(77)
+        expect("is in the object window" in messages, f"{name} {options}: its heap is in the window\n{messages}")
+        output, _ = runner.far([plain], LOCAL)
+        expect(output == expected, f"{name}: the plain program, far")
+        print(f"{name} {' '.join(options)}: equal with {LOCAL}")
+
+
+def check_refusals(plugin, preload, folder):
+    """Where there can be no window, one message, and the heap is on pages."""
+    guarded = folder + "/guarded"
+    call(["clang-19", "-O2", *with_guards(plugin), HERE / "programs" / "tree.c", "-o", guarded])
+    expected = call([guarded]).stdout
+    runner = Runner(preload, folder)
+    for extra, said in [({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}, "no restartable sequences")]:
+        output, messages = runner.far([guarded], LOCAL, **extra)
+        expect(output == expected, f"{extra}: equal")
+        expect(said in messages and "keeps its heap on pages" in messages, f"{extra}: {messages}")
+    output, messages = runner.far([guarded], "6M")
+    expect(output == expected and "keeps its heap on pages" in messages, f"too little for objects: {messages}")
+
+
+def main():
+    plugin, preload, name = sys.argv[1:]
+    skip_without("clang-19", *(["ld.lld-19"] if name == "lto" else []))
+    with tempfile.TemporaryDirectory() as folder:
+        if name == "refusals":
+            check_refusals(plugin, preload, folder)
+        else:
+            check(name, plugin, preload, folder)
+
+
+if __name__ == "__main__":
+    main()
