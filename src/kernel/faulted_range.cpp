@@ -13,21 +13,14 @@
 
 #include "base/raw_call.hpp"
 #include "base/units.hpp"
+#include "kernel/high_descriptor.hpp"
 #include "kernel/probe.hpp"
 #include "kernel/userfaultfd_abi.hpp"
 
 namespace hinterland {
 namespace {
 
-constexpr int kDescriptorsFrom = 900;  // the program's own low descriptors stay where it expects them
-constexpr int kWaitMs = 1000;          // a descriptor that the program has closed is noticed after that
-
-int move_high(int descriptor) {
-  const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, kDescriptorsFrom);
-  if (high < 0) return descriptor;
-  close(descriptor);
-  return high;
-}
+constexpr int kWaitMs = 1000;  // a descriptor that the program has closed is noticed after that
 
 // Raw calls: the preloaded library's own mmap would page what it maps.
 std::intptr_t map(std::uintptr_t address, std::size_t length, int protection, int flags) {

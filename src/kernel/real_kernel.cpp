@@ -16,6 +16,7 @@
 #include "base/mutex.hpp"
 #include "base/raw_call.hpp"
 #include "kernel/descriptor_keeper.hpp"
+#include "kernel/high_descriptor.hpp"
 #include "kernel/kept_file.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
@@ -23,14 +24,6 @@
 
 namespace hinterland {
 namespace {
-
-// The program's own low descriptors stay where it expects them, and loops that close "3 to 255" do not meet ours.
-int move_high(int descriptor) {
-  int high = fcntl(descriptor, F_DUPFD_CLOEXEC, 900);
-  if (high < 0) return descriptor;
-  close(descriptor);
-  return high;
-}
 
 std::int64_t result_of(int status, std::int64_t done) {
   if (status == 0) return done;
