@@ -31,6 +31,12 @@ def call(command, **extra):
     return done
 
 
+def with_guards(plugin):
+    """Options for clang, as `hinterland cc --objects` gives them."""
+    return ["-Xclang", "-load", "-Xclang", plugin, f"-fpass-plugin={plugin}", "-Xclang", "-mllvm", "-Xclang",
+            "-hinterland-objects"]
+
+
 class Runner:
     def __init__(self, preload, folder):
         self.preload, self.folder = preload, folder

@@ -5,7 +5,7 @@ Equal output natively and far, with a quarter of their memory local; and their h
 import sys
 import tempfile
 
-from common import HERE, Runner, call, expect, skip_without
+from common import HERE, Runner, call, expect, skip_without, with_guards
 
 # name: source, compiler, sets of options
 PROGRAMS = {
@@ -17,11 +17,6 @@ PROGRAMS = {
 }
 # Half of it for objects, of which 8 MiB are the least that there can be.
 LOCAL = "16M"
-
-
-def with_guards(plugin):
-    return ["-Xclang", "-load", "-Xclang", plugin, f"-fpass-plugin={plugin}", "-Xclang", "-mllvm", "-Xclang",
-            "-hinterland-objects"]
 
 
 def check(name, plugin, preload, folder):

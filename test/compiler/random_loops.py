@@ -1,24 +1,26 @@
 #!/usr/bin/env python3
 """Random programs of loops over arrays, plain at -O0 and hinted at each other level: equal results, natively and far.
-random_loops.py PLUGIN PRELOADED [PROGRAMS]
+random_loops.py PLUGIN PRELOADED [PROGRAMS [guards]]
 
 Loops go up and down, by indices of several types and by pointers, with steps and offsets of all kinds, nested, with
 early ends, over arrays of lengths at the edges of strips; a seed is printed, and HINTERLAND_TEST_SEED gives it back.
-With csmith installed, programs of its are compared as well, natively and with their hints on."""
+With `guards` the programs have these, and their arrays are blocks of the object window, more than is local. Without, and
+with csmith installed, programs of its are compared as well, natively and with their hints on."""
 import os
 import random
 import shutil
 import sys
 import tempfile
 
-from common import Runner, call, expect, skip_without
+from common import Runner, call, expect, skip_without, with_guards
 
 LENGTHS = [0, 1, 2, 3, 5, 31, 32, 33, 511, 513, 32767, 32768, 32769, 65536, 65537, 131072, 200001]
+BLOCK_LENGTHS = [0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64, 100, 127, 255, 256, 511, 512]  # of at most 2 KiB
 
 
 class Program:
-    def __init__(self, chance):
-        self.chance, self.functions = chance, []
+    def __init__(self, chance, in_blocks=False):
+        self.chance, self.in_blocks = chance, in_blocks
 
     def step(self):
         return self.chance.choice([1, 1, 1, 2, 3, 5, 7, 16, 100, 300, 1000])
@@ -57,9 +59,10 @@ class Program:
         functions = "".join(f"NOINLINE u64 f{i}(u32* a, u32* b, u64 n, u64 s) {{ {loop} return s; }}\n"
                             for i, loop in enumerate(loops))
         calls = "".join(f"s = f{i}(a, b, n, s); " for i in range(len(loops)))
+        if self.in_blocks:
+            return self.head(functions) + self.main_of_blocks(calls)
         lengths = ", ".join(map(str, LENGTHS))
-        return ("#include <stdio.h>\n#include <stdlib.h>\ntypedef unsigned u32;\ntypedef unsigned long u64;\n"
-                "#define NOINLINE __attribute__((noinline)) static\n" + functions +
+        return (self.head(functions) +
                 "int main(void) {\n static const u64 lengths[] = {" + lengths + "};\n u64 s = 1;\n"
                 " u32 *a = malloc(4 << 20), *b = malloc(4 << 20);\n"
                 " for (u64 i = 0; i < 1 << 20; ++i) { a[i] = (u32)(i * 2654435761u); b[i] = (u32)(i ^ 77); }\n"
@@ -68,18 +71,42 @@ class Program:
                 " for (u64 i = 0; i < 1 << 20; ++i) s = s * 31 + a[i] + b[i];\n printf(\"%lx\\n\", s);\n return 0;\n}\n")
 
 
-def compare(source, plugin, runner, folder, options, seed):
-    """Of one program: the results of the plain one, and those of the hinted ones."""
+    @staticmethod
+    def head(functions):
+        return ("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\ntypedef unsigned u32;\ntypedef unsigned long u64;\n"
+                "#define NOINLINE __attribute__((noinline)) static\n" + functions)
+
+    @staticmethod
+    def main_of_blocks(calls):
+        """Each call works on two blocks of a length; some are made anew, and libc compares some."""
+        lengths = ", ".join(map(str, BLOCK_LENGTHS))
+        return ("int main(void) {\n enum { kinds = " + str(len(BLOCK_LENGTHS)) + ", all = kinds * 2000 };\n"
+                " static const u64 lengths[] = {" + lengths + "};\n static u32* block[all];\n u64 s = 1, at = 7;\n"
+                " for (u64 i = 0; i < all; ++i) {\n  block[i] = malloc(4 * lengths[i % kinds]);\n"
+                "  for (u64 j = 0; j < lengths[i % kinds]; ++j) block[i][j] = (u32)(i * 2654435761u + j);\n }\n"
+                " for (u64 r = 0; r < 4000; ++r) {\n  at = at * 6364136223846793005u + 1442695040888963407u;\n"
+                "  const u64 i = (at >> 33) % all, k = ((at >> 13) % (all / kinds)) * kinds + i % kinds, n = lengths[i % kinds];\n"
+                "  u32 *a = block[i], *b = block[k];\n  " + calls + "\n"
+                "  if (r % 50 == 0) s += memcmp(a, b, 4 * n) == 0;\n"
+                "  if (r % 9 == 0) { free(a); a = block[i] = calloc(n, 4); }\n"
+                "  if (r % 7 == 0 && i != k) memcpy(block[i], block[k], 4 * n);\n"
+                "  if (r % 100 == 0) printf(\"%lu %lx\\n\", n, s);\n }\n"
+                " for (u64 i = 0; i < all; ++i) for (u64 j = 0; j < lengths[i % kinds]; ++j) s = s * 31 + block[i][j];\n"
+                " printf(\"%lx\\n\", s);\n return 0;\n}\n")
+
+
+def compare(source, inserted, runner, folder, options, seed, local="4M"):
+    """Of one program: the results of the plain one, and those of the ones with hints, or guards."""
     call(["clang-19", "-O0", "-w", *options, source, "-o", folder + "/plain"])
     expected = call(["timeout", "20", folder + "/plain"]).stdout
     for level in ["-O1", "-O2", "-O3"]:
-        call(["clang-19", level, "-w", f"-fpass-plugin={plugin}", *options, source, "-o", folder + "/hinted"])
+        call(["clang-19", level, "-w", *inserted, *options, source, "-o", folder + "/hinted"])
         expect(call([folder + "/hinted"]).stdout == expected, f"seed {seed} {level}: natively")
-        output, _ = runner.far([folder + "/hinted"], "4M")
+        output, _ = runner.far([folder + "/hinted"], local)
         expect(output == expected, f"seed {seed} {level}: far")
 
 
-def csmith_programs(count, seed, plugin, runner, folder):
+def csmith_programs(count, seed, inserted, runner, folder):
     include = "/usr/include/csmith"
     if shutil.which("csmith") is None or not os.path.isdir(include):
         print("csmith is not installed: its programs are left out")
@@ -93,7 +120,7 @@ def csmith_programs(count, seed, plugin, runner, folder):
             call(["timeout", "2", folder + "/plain"])
         except SystemExit:
             continue  # does not end: csmith makes such, too
-        compare(source, plugin, runner, folder, [f"-I{include}"], f"csmith {seed + i}")
+        compare(source, inserted, runner, folder, [f"-I{include}"], f"csmith {seed + i}")
         done += 1
         if done == count:
             break
@@ -103,6 +130,8 @@ def csmith_programs(count, seed, plugin, runner, folder):
 def main():
     plugin, preload = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 6
+    guards = sys.argv[4:] == ["guards"]
+    inserted = with_guards(plugin) if guards else [f"-fpass-plugin={plugin}"]
     skip_without("clang-19")
     seed = int(os.environ.get("HINTERLAND_TEST_SEED") or random.randrange(1 << 30))
     print(f"seed {seed}")
@@ -111,10 +140,12 @@ def main():
         for i in range(count):
             source = folder + "/loops.c"
             with open(source, "w") as file:
-                file.write(Program(random.Random(seed + i)).text())
-            compare(source, plugin, runner, folder, [], seed + i)
+                file.write(Program(random.Random(seed + i), guards).text())
+            # Objects have half of it; a program's blocks take some 20 MiB.
+            compare(source, inserted, runner, folder, [], seed + i, "16M" if guards else "4M")
         print(f"{count} programs of loops are equal")
-        csmith_programs(max(1, count // 2), seed, plugin, runner, folder)
+        if not guards:
+            csmith_programs(max(1, count // 2), seed, inserted, runner, folder)
 
 
 if __name__ == "__main__":
