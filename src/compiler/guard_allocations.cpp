@@ -19,6 +19,8 @@ struct Allocator {
 constexpr Allocator kAllocators[] = {
     {LibFunc_malloc, "__hinterland_malloc", GuardEntry::allocate},
     {LibFunc_calloc, "__hinterland_calloc", GuardEntry::allocate_zeroed},
+    {LibFunc_realloc, "__hinterland_realloc",
+     GuardEntry::allocate},  // of nothing; of a block, the runtime knows where it is
     {LibFunc_Znwm, "__hinterland_new", GuardEntry::allocate_new},
     {LibFunc_Znam, "__hinterland_new_array", GuardEntry::allocate_new},
 };
@@ -33,6 +35,7 @@ const Allocator* allocator_of(const CallBase& call, const TargetLibraryInfo& lib
 
 // False: known to be too large.
 bool may_fit(const CallBase& call) {
+  if (call.getArgOperand(0)->getType()->isPointerTy()) return true;
   std::uint64_t bytes = 1;
   for (const Use& argument : call.args()) {
     const auto* known = dyn_cast<ConstantInt>(argument);
@@ -62,9 +65,12 @@ Function* make_instead(Function& original, const Allocator& allocator, GuardEmit
   SmallVector<Value*, 2> arguments;
   for (Argument& argument : made->args()) arguments.push_back(&argument);
   IRBuilder<> builder(begin);
-  Value* bytes = arguments[0];
+  const bool resizes = arguments[0]->getType()->isPointerTy();
+  Value* bytes = arguments[resizes ? 1 : 0];
   Value* too_large = builder.CreateICmpUGT(bytes, builder.getInt64(kBlockBytesMax));
-  if (arguments.size() == 2) {  // no product of two that are small enough overflows
+  if (resizes) {
+    too_large = builder.CreateOr(too_large, builder.CreateIsNotNull(arguments[0]));
+  } else if (arguments.size() == 2) {  // no product of two that are small enough overflows
     too_large = builder.CreateOr(too_large, builder.CreateICmpUGT(arguments[1], builder.getInt64(kBlockBytesMax)));
     bytes = builder.CreateMul(bytes, arguments[1]);
     too_large = builder.CreateOr(too_large, builder.CreateICmpUGT(bytes, builder.getInt64(kBlockBytesMax)));

@@ -17,8 +17,8 @@ class GuardPass : public llvm::PassInfoMixin<GuardPass> {
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
 };
 
-// Calls of malloc, calloc and operator new that may be of a block for the window go through functions of the module's
-// own, which ask the runtime first. How many.
+// Calls of malloc, calloc, realloc and operator new that may be of a block for the window go through functions of the
+// module's own, which ask the runtime first. How many.
 unsigned redirect_allocations(llvm::Function& function, const llvm::TargetLibraryInfo& library,
                               GuardEmitter& emitter);
 

@@ -112,14 +112,17 @@ define void @copies(ptr %a, ptr %b, i64 %n) {
 ; CHECK: call ptr @__hinterland_calloc(i64 1, i64 100)
 ; CHECK: call ptr @malloc(i64 5000)
 ; CHECK: call ptr @__hinterland_new(i64 40)
+; CHECK: call ptr @__hinterland_realloc(ptr %a, i64 90)
 ; CHECK-LABEL: define linkonce_odr hidden ptr @__hinterland_malloc(i64
 declare noundef ptr @malloc(i64 noundef)
 declare ptr @calloc(i64, i64)
 declare ptr @_Znwm(i64)
+declare ptr @realloc(ptr, i64)
 define ptr @makes(i64 %n) {
   %a = call noalias ptr @malloc(i64 %n)
   %b = call ptr @calloc(i64 1, i64 100)
   %c = call ptr @malloc(i64 5000)
   %d = call ptr @_Znwm(i64 40)
+  %e = call ptr @realloc(ptr %a, i64 90)
   ret ptr %a
 }
