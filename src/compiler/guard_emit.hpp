@@ -26,6 +26,9 @@ enum class GuardEntry : unsigned {
   allocate,
   allocate_zeroed,
   allocate_new,
+  compare,
+  length,
+  compare_text,
   count
 };
 

@@ -1,5 +1,7 @@
 #include "compiler/guards.hpp"
 
+#include <optional>
+
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/Statistic.h>
 #include <llvm/Analysis/OptimizationRemarkEmitter.h>
@@ -51,7 +53,7 @@ const char* refusal_of(const Instruction& instruction, const DataLayout& layout)
     if (!is_word(bytes.getFixedValue())) return "it is atomic, of more than 8 bytes";
     return isStrongerThan(store->getOrdering(), AtomicOrdering::Release) ? "it is a barrier as well" : nullptr;
   }
-  return isa<MemIntrinsic>(instruction) ? nullptr : "it reads and writes at once";
+  return isa<MemIntrinsic, CallInst>(instruction) ? nullptr : "it reads and writes at once";
 }
 
 struct Guarded {
@@ -60,8 +62,20 @@ struct Guarded {
   bool writes;
 };
 
+// What is called of libc for strings and bytes; none for other calls.
+std::optional<LibFunc> text_function_of(const Instruction& instruction, const TargetLibraryInfo& library) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  LibFunc name;
+  if (call == nullptr || call->isMustTailCall() || call->getCalledFunction() == nullptr ||
+      !library.getLibFunc(*call->getCalledFunction(), name))
+    return std::nullopt;
+  const bool known = name == LibFunc_memcmp || name == LibFunc_bcmp || name == LibFunc_strlen ||
+                     name == LibFunc_strcmp || name == LibFunc_strncmp;
+  return known ? std::optional(name) : std::nullopt;
+}
+
 // Where an access's pointers are.
-Guarded guarded_of(Instruction& instruction) {
+Guarded guarded_of(Instruction& instruction, const TargetLibraryInfo& library) {
   Guarded found{&instruction, {}, true};
   if (auto* load = dyn_cast<LoadInst>(&instruction)) {
     found.pointers.push_back(load->getPointerOperand());
@@ -78,14 +92,23 @@ Guarded guarded_of(Instruction& instruction) {
         transfer != nullptr && transfer->getSourceAddressSpace() == 0)
       found.pointers.push_back(transfer->getRawSource());
   }
+  if (text_function_of(instruction, library)) {
+    found.writes = false;
+    for (Value* argument : cast<CallInst>(instruction).args())
+      if (argument->getType()->isPointerTy()) found.pointers.push_back(argument);
+  }
   erase_if(found.pointers, [](Value* pointer) { return !may_be_far(pointer); });
   return found;
 }
 
 class FunctionGuards {
  public:
-  FunctionGuards(Function& function, GuardEmitter& emitter)
-      : function_(function), layout_(function.getParent()->getDataLayout()), emitter_(emitter), remarks_(&function) {}
+  FunctionGuards(Function& function, const TargetLibraryInfo& library, GuardEmitter& emitter)
+      : function_(function),
+        library_(library),
+        layout_(function.getParent()->getDataLayout()),
+        emitter_(emitter),
+        remarks_(&function) {}
 
   bool insert() {
     SmallVector<Guarded, 32> accesses;  // before blocks are split
@@ -93,7 +116,7 @@ class FunctionGuards {
       if (isa<UnreachableInst>(block.getTerminator()) || block.isEHPad()) continue;
       for (Instruction& instruction : block) {
         if (instruction.hasMetadata(LLVMContext::MD_nosanitize)) continue;  // a sanitizer's own
-        Guarded found = guarded_of(instruction);
+        Guarded found = guarded_of(instruction, library_);
         if (!found.pointers.empty() && !is_left(found)) accesses.push_back(std::move(found));
       }
     }
@@ -103,7 +126,10 @@ class FunctionGuards {
 
  private:
   const char* kind_of(const Guarded& access) const {
-    return isa<MemIntrinsic>(access.at) ? "copy" : access.writes ? "write" : "read";
+    return isa<MemIntrinsic>(access.at) ? "copy"
+           : isa<CallInst>(access.at)   ? "comparison"
+           : access.writes              ? "write"
+                                        : "read";
   }
 
   bool is_left(const Guarded& access) {
@@ -155,7 +181,7 @@ class FunctionGuards {
   void guard(const Guarded& access) {
     Value* in_window = nullptr;
     for (Value* pointer :
-         guarded_of(*access.at).pointers) {  // anew: one that was read by a guard is another value now
+         guarded_of(*access.at, library_).pointers) {  // anew: one that was read by a guard is another value now
       Value* found = is_in_window(pointer, access.at);
       IRBuilder<> builder(access.at);
       in_window = in_window == nullptr ? found : builder.CreateOr(in_window, found);
@@ -166,12 +192,13 @@ class FunctionGuards {
     IRBuilder<> builder(guarded);
     builder.SetCurrentDebugLocation(access.at->getDebugLoc());
     access.at->moveBefore(plain);
-    if (auto* load = dyn_cast<LoadInst>(access.at)) {
-      Value* value = read(builder, *load);
-      auto* both = PHINode::Create(load->getType(), 2, "", tail->begin());
-      load->replaceAllUsesWith(both);
+    if (!access.writes) {
+      auto* load = dyn_cast<LoadInst>(access.at);
+      Value* value = load != nullptr ? read(builder, *load) : call_text(builder, *cast<CallInst>(access.at));
+      auto* both = PHINode::Create(access.at->getType(), 2, "", tail->begin());
+      access.at->replaceAllUsesWith(both);
       both->addIncoming(value, builder.GetInsertBlock());
-      both->addIncoming(load, load->getParent());
+      both->addIncoming(access.at, access.at->getParent());
     } else if (auto* store = dyn_cast<StoreInst>(access.at)) {
       write(builder, *store);
     } else {
@@ -208,6 +235,19 @@ class FunctionGuards {
                    static_cast<unsigned>(bytes));
   }
 
+  Value* call_text(IRBuilder<>& builder, CallInst& call) {
+    const LibFunc name = *text_function_of(call, library_);
+    Type *pointer = builder.getPtrTy(), *word = builder.getInt64Ty();
+    if (name == LibFunc_strlen)
+      return emitter_.call(builder, GuardEntry::length, FunctionType::get(word, {pointer}, false),
+                           {call.getArgOperand(0)});
+    auto* type = FunctionType::get(builder.getInt32Ty(), {pointer, pointer, word}, false);
+    const bool text = name == LibFunc_strcmp || name == LibFunc_strncmp;
+    Value* most = name == LibFunc_strcmp ? builder.getInt64(~std::uint64_t{0}) : call.getArgOperand(2);
+    return emitter_.call(builder, text ? GuardEntry::compare_text : GuardEntry::compare, type,
+                         {call.getArgOperand(0), call.getArgOperand(1), most});
+  }
+
   void copy(IRBuilder<>& builder, MemIntrinsic& intrinsic) {
     Value* length = builder.CreateZExtOrTrunc(intrinsic.getLength(), builder.getInt64Ty());
     if (auto* fill = dyn_cast<MemSetInst>(&intrinsic)) {
@@ -241,6 +281,7 @@ class FunctionGuards {
   }
 
   Function& function_;
+  const TargetLibraryInfo& library_;
   const DataLayout& layout_;
   GuardEmitter& emitter_;
   OptimizationRemarkEmitter remarks_;
@@ -264,7 +305,7 @@ PreservedAnalyses GuardPass::run(Module& module, ModuleAnalysisManager& analyses
     const auto& library = manager.getResult<TargetLibraryAnalysis>(*function);
     const unsigned redirected = redirect_allocations(*function, library, emitter);
     allocations_redirected += redirected;
-    const bool guarded = FunctionGuards(*function, emitter).insert();
+    const bool guarded = FunctionGuards(*function, library, emitter).insert();
     if (redirected == 0 && !guarded) continue;
     manager.invalidate(*function, PreservedAnalyses::none());
     changed = true;

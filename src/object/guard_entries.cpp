@@ -52,7 +52,7 @@ __asm__(R"asm(
   .popsection
 .endm
 
-.macro hl_guard name, mask, tolerant, slow, prepare, access
+.macro hl_guard name, mask, tolerant, kept, slow, prepare, access
   .p2align 5
   .hidden \name
   .globl \name
@@ -62,10 +62,10 @@ __asm__(R"asm(
   \prepare
   hl_sequence \name, usual, \mask, other, slow, "\access"
 .L\name\()_other:
-  test $\tolerant, %al
+  test $1, %al
   jne .L\name\()_slow
   mov %rax, %r10
-  and $-3, %r10
+  and $\kept, %r10
   shrx %rcx, %r11, %rcx
   lock cmpxchg %r10, (,%rcx,8)
   jmp .L\name\()_usual
@@ -77,17 +77,17 @@ __asm__(R"asm(
 .endm
 
 .pushsection .text
-hl_guard hl_guard_read_1, 3, 1, hl_guard_slow_read, "", "movzbl (%rax,%r10), %eax"
-hl_guard hl_guard_read_2, 3, 1, hl_guard_slow_read, "", "movzwl (%rax,%r10), %eax"
-hl_guard hl_guard_read_4, 3, 1, hl_guard_slow_read, "", "movl (%rax,%r10), %eax"
-hl_guard hl_guard_read_8, 3, 1, hl_guard_slow_read, "", "movq (%rax,%r10), %rax"
-hl_guard hl_guard_write_1, 7, 5, hl_guard_slow_write, "", "movb %dl, (%rax,%r10)"
-hl_guard hl_guard_write_2, 7, 5, hl_guard_slow_write, "", "movw %dx, (%rax,%r10)"
-hl_guard hl_guard_write_4, 7, 5, hl_guard_slow_write, "", "movl %edx, (%rax,%r10)"
-hl_guard hl_guard_write_8, 7, 5, hl_guard_slow_write, "", "movq %rdx, (%rax,%r10)"
-hl_guard hl_guard_read_bytes, 3, 1, hl_guard_slow_read, "mov %rsi, %r11; mov %rdi, %r8", "lea (%rax,%r10), %rsi; mov %r8, %rdi; mov %rdx, %rcx; rep movsb"
-hl_guard hl_guard_write_bytes, 7, 5, hl_guard_slow_write, "mov %rdi, %r11; mov %rsi, %r8", "lea (%rax,%r10), %rdi; mov %r8, %rsi; mov %rdx, %rcx; rep movsb"
-hl_guard hl_guard_fill, 7, 5, hl_guard_slow_write, "mov %rdi, %r11", "lea (%rax,%r10), %rdi; mov %esi, %eax; mov %rdx, %rcx; rep stosb"
+hl_guard hl_guard_read_1, 3, 1, -3, hl_guard_slow_read, "", "movzbl (%rax,%r10), %eax"
+hl_guard hl_guard_read_2, 3, 1, -3, hl_guard_slow_read, "", "movzwl (%rax,%r10), %eax"
+hl_guard hl_guard_read_4, 3, 1, -3, hl_guard_slow_read, "", "movl (%rax,%r10), %eax"
+hl_guard hl_guard_read_8, 3, 1, -3, hl_guard_slow_read, "", "movq (%rax,%r10), %rax"
+hl_guard hl_guard_write_1, 7, 5, -7, hl_guard_slow_write, "", "movb %dl, (%rax,%r10)"
+hl_guard hl_guard_write_2, 7, 5, -7, hl_guard_slow_write, "", "movw %dx, (%rax,%r10)"
+hl_guard hl_guard_write_4, 7, 5, -7, hl_guard_slow_write, "", "movl %edx, (%rax,%r10)"
+hl_guard hl_guard_write_8, 7, 5, -7, hl_guard_slow_write, "", "movq %rdx, (%rax,%r10)"
+hl_guard hl_guard_read_bytes, 3, 1, -3, hl_guard_slow_read, "mov %rsi, %r11; mov %rdi, %r8", "lea (%rax,%r10), %rsi; mov %r8, %rdi; mov %rdx, %rcx; rep movsb"
+hl_guard hl_guard_write_bytes, 7, 5, -7, hl_guard_slow_write, "mov %rdi, %r11; mov %rsi, %r8", "lea (%rax,%r10), %rdi; mov %r8, %rsi; mov %rdx, %rcx; rep movsb"
+hl_guard hl_guard_fill, 7, 5, -7, hl_guard_slow_write, "mov %rdi, %r11", "lea (%rax,%r10), %rdi; mov %esi, %eax; mov %rdx, %rcx; rep stosb"
 .popsection
 .purgem hl_guard
 .purgem hl_sequence

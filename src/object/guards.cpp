@@ -100,6 +100,52 @@ void fill_bytes(void* block, int byte, std::size_t bytes) {
   if (bytes != 0) hl_guard_fill(block, byte, bytes);
 }
 
+// Bytes of a block for a function of libc, which has no guards: a piece at a time, on the caller's stack.
+constexpr std::size_t kPiece = 256;
+
+// From the address to the end of its block; 0 where no block is.
+std::size_t left_of(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t slot = number & ~((std::uintptr_t{1} << (number >> Window::kPartShift)) - 1);
+  const std::size_t bytes = current_window()->size_of(reinterpret_cast<const void*>(slot));
+  return bytes > number - slot ? bytes - (number - slot) : 0;
+}
+
+// Where they are, unless that is in a block that has as many.
+const void* borrowed(const char* from, std::size_t bytes, char* room) {
+  if (!Window::contains(from) || bytes > left_of(from)) return from;
+  hl_guard_read_bytes(room, from, bytes);
+  return room;
+}
+
+int compare(const char* a, const char* b, std::size_t bytes) {
+  int result = 0;
+  for (std::size_t at = 0; at < bytes && result == 0; at += kPiece) {
+    char first[kPiece], second[kPiece];
+    const std::size_t count = std::min(kPiece, bytes - at);
+    result = std::memcmp(borrowed(a + at, count, first), borrowed(b + at, count, second), count);
+  }
+  return result;
+}
+
+std::size_t length(const char* text) {
+  const std::size_t left = Window::contains(text) ? left_of(text) : 0;
+  for (std::size_t at = 0; at < left; at += kPiece) {
+    char piece[kPiece];
+    const std::size_t count = std::min(kPiece, left - at);
+    hl_guard_read_bytes(piece, text + at, count);
+    if (const std::size_t found = strnlen(piece, count); found < count) return at + found;
+  }
+  return std::strlen(text);  // not in the window, or without an end
+}
+
+int compare_text(const char* a, const char* b, std::size_t most) {
+  const std::size_t first = length(a), second = length(b);
+  // With the 0 of the shorter one.
+  const std::size_t bytes = std::min(most, std::min(first, second) + 1);
+  return compare(a, b, bytes);
+}
+
 template <typename Function>
 void put(GuardedModule& module, Guard place, Function function) {
   module.entries[static_cast<std::size_t>(place)] = reinterpret_cast<void (*)()>(function);
@@ -113,6 +159,9 @@ void fill_in(GuardedModule& module) {
   put(module, Guard::write_bytes, hl_guard_write_bytes);
   put(module, Guard::move, move_bytes);
   put(module, Guard::fill, fill_bytes);
+  put(module, Guard::compare, compare);
+  put(module, Guard::length, length);
+  put(module, Guard::compare_text, compare_text);
   put(module, Guard::allocate, allocate);
   put(module, Guard::allocate_zeroed, allocate_zeroed);
   if (operators_are_the_librarys()) put(module, Guard::allocate_new, allocate);

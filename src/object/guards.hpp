@@ -32,6 +32,9 @@ enum class Guard : std::uint32_t {
   allocate,     // void*(size_t); nullptr: not in the window
   allocate_zeroed,
   allocate_new,  // as allocate; absent where the program has an operator new of its own
+  compare,       // memcmp(), strlen(), strcmp(), strncmp(): either may be in the window
+  length,
+  compare_text,  // int(const char*, const char*, size_t): of strcmp, SIZE_MAX
   count
 };
 

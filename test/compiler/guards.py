@@ -12,7 +12,7 @@ PROGRAMS = {
     "tree": ("tree.c", "clang-19", [["-O1"], ["-O2", "-g"], ["-Os", "-no-pie"]]),
     "arrays": ("arrays.c", "clang-19", [["-O2", "-g"], ["-O3", "-march=native"]]),
     "words": ("words.cpp", "clang++-19", [["-O1"], ["-O2", "-g"]]),
-    "all": ("guarded.cpp", "clang++-19", [["-O1"], ["-O2", "-g"], ["-O3", "-march=native"]]),
+    "all": ("guarded.cpp", "clang++-19", [["-O1"], ["-O3", "-march=native"]]),
     "lto": ("guarded.cpp", "clang++-19", [["-O2", "-flto", "-fuse-ld=lld"]]),
 }
 # Half of it for objects, of which 8 MiB are the least that there can be.

@@ -5,7 +5,7 @@
 target triple = "x86_64-pc-linux-gnu"
 
 ; The description and its constructor come with the first guard.
-; CHECK-DAG: @__hinterland_guards = linkonce_odr hidden externally_initialized global { i32, i32, i64, i64, [15 x ptr] } { i32 1, i32 144, i64 0, i64 0, [15 x ptr] zeroinitializer }, comdat, align 8
+; CHECK-DAG: @__hinterland_guards = linkonce_odr hidden externally_initialized global { i32, i32, i64, i64, [18 x ptr] } { i32 1, i32 168, i64 0, i64 0, [18 x ptr] zeroinitializer }, comdat, align 8
 ; CHECK-DAG: @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 50, ptr @__hinterland_guards_begin, ptr @__hinterland_guards }]
 
 ; CHECK-LABEL: define i64 @through(ptr %p, i64 %i)
@@ -105,6 +105,24 @@ define void @copies(ptr %a, ptr %b, i64 %n) {
   call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 24, i1 false)
   call void @llvm.memset.p0.i64(ptr %a, i8 0, i64 %n, i1 false)
   ret void
+}
+
+; What libc is asked of a block's bytes.
+; CHECK-LABEL: define i32 @compares(
+; CHECK: phi i64
+; CHECK: call i32 %{{.*}}(ptr %a, ptr %b, i64 %{{.*}})
+; CHECK: call i32 @memcmp
+; CHECK: call i32 %{{.*}}(ptr %a, ptr %b, i64 -1)
+; CHECK: call i32 @strcmp
+declare i64 @strlen(ptr)
+declare i32 @memcmp(ptr, ptr, i64)
+declare i32 @strcmp(ptr, ptr)
+define i32 @compares(ptr %a, ptr %b) {
+  %n = call i64 @strlen(ptr %a)
+  %x = call i32 @memcmp(ptr %a, ptr %b, i64 %n)
+  %y = call i32 @strcmp(ptr %a, ptr %b)
+  %sum = add i32 %x, %y
+  ret i32 %sum
 }
 
 ; CHECK-LABEL: define ptr @makes(
