@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstring>
 #include <random>
+#include <string>
 #include <thread>
 
 #include <sys/time.h>
@@ -233,6 +234,30 @@ TEST(GuardsSignals, AHandlerThatLeavesWithSiglongjmp) {
   EXPECT_EQ(blocks.count_wrong(), 0u);
   EXPECT_TRUE(wait_until_left(left + kCounters / 4));  // evacuators still get through
   release_block(g_signals);
+}
+
+// --- modules
+// ---------------------------------------------------------------------------------------------------------
+
+std::string said_of(GuardedModule& module) {
+  ::testing::internal::CaptureStderr();
+  take_guarded_module(module, [] { ADD_FAILURE() << "no window can begin here"; });
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(GuardsModules, AnotherVersionIsLeftAlone) {
+  GuardedModule newer{2, sizeof(GuardedModule), 0, 0, {}}, longer{1, sizeof(GuardedModule) + 8, 0, 0, {}};
+  EXPECT_NE(said_of(newer).find("guards by the compiler of version 2"), std::string::npos);
+  EXPECT_NE(said_of(longer).find("stays on pages"), std::string::npos);
+  EXPECT_EQ(newer.size, 0u);
+  EXPECT_EQ(newer.entries[0], nullptr);
+}
+
+// As this one, whose free() is not the preloaded library's.
+TEST(GuardsModules, AProgramWithAMallocOfItsOwn) {
+  GuardedModule module{1, sizeof(GuardedModule), 0, 0, {}};
+  EXPECT_NE(said_of(module).find("the program has a malloc of its own"), std::string::npos);
+  EXPECT_EQ(module.size, 0u);
 }
 
 }  // namespace

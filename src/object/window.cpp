@@ -20,8 +20,8 @@ namespace hinterland::object {
 namespace {
 
 constexpr std::size_t kSizeUnit = 16;  // of what the tables say, and the alignment of what malloc gives
-// Guards ask of the pointer to an object whether it is in the window, and programs have pointers that stand before the
-// array that they mean (numbered from 1).
+// Guards ask of the pointer to an object whether it is in the window, and programs have pointers that stand before
+// the array that they mean (numbered from 1).
 constexpr std::size_t kEmptyBytes = 64 * kKiB;
 constexpr std::uint64_t kOpenedTogether = 64 * kMiB;
 

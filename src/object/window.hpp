@@ -82,7 +82,7 @@ class Window {
  private:
   // A part's tables, as long as its slots or pages are many; memory only where something was written.
   struct Part {
-    Mutex mutex;  // of what slots are free, and of what is opened
+    Mutex mutex;             // of what slots are free, and of what is opened
     std::uint32_t next = 0;  // set by map_tables(): the first pages stay empty
     std::uint64_t opened_bytes = 0;
     std::vector<std::uint32_t> free;
