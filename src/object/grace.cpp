@@ -8,6 +8,7 @@
 
 #include <new>
 
+#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/raw_call.hpp"
 
@@ -61,7 +62,8 @@ Status Grace::begin_guards() {
   return {};
 }
 
-void Grace::restart_guards() { raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0); }
+// begin_guards() has tried it. A filter that forbids it later would leave guards under way while bytes are moved.
+void Grace::restart_guards() { HL_CHECK(raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0) == 0); }
 
 thread_local Grace::Slot* Grace::t_own = nullptr;
 thread_local std::uint32_t Grace::t_own_users = 0, Grace::t_strange_calls = 0;

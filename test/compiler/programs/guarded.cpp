@@ -1,5 +1,5 @@
-// What guards have to get right: blocks of all sizes that code without guards uses as well (libc, the C++ library, the
-// kernel), values of all types, threads, signals, longjmp, exceptions and fork. Some 40 MiB; prints digests.
+// What guards have to get right: blocks of all sizes that code without guards uses as well (libc, the C++ library,
+// the kernel), values of all types, threads, signals, longjmp, exceptions and fork. Some 40 MiB; prints digests.
 #include <emmintrin.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -153,7 +153,8 @@ u64 containers() {
     if (i % 3 == 0) map.erase(next(state) % 50'000);
     set.insert(std::to_string(next(state) % 5000) + " is in the set of strings");
   }
-  for (const auto& [key, string] : map) sum = sum * 31 + key + string.size() + static_cast<unsigned char>(string.back());
+  for (const auto& [key, string] : map)
+    sum = sum * 31 + key + string.size() + static_cast<unsigned char>(string.back());
   for (const std::string& string : set) sum = sum * 31 + static_cast<unsigned char>(string[2]);
   return sum;
 }
@@ -239,7 +240,7 @@ u64 signals() {
     for (;;) {
       const u64 i = next(state) % all.size();
       if (all[i][0] != i || all[i][1] != i + 1 || all[i][7] != 0) wrong = wrong + 1;
-      g_rounds = g_rounds + 1;  // a loop without effects would be no loop
+      g_rounds = g_rounds + 1;    // a loop without effects would be no loop
       if (state == 0) state = 5;  // a handler may have left in the midst of next()
     }
   }
@@ -260,7 +261,8 @@ u64 forks() {
   const pid_t child = fork();
   if (child == 0) {
     u64 wrong = 0;
-    for (u64 i = 0; i < all.size(); ++i) wrong += all[i][0] != i || all[i][3] != ~i || std::memcmp(all[i], &i, 8) != 0;
+    for (u64 i = 0; i < all.size(); ++i)
+      wrong += all[i][0] != i || all[i][3] != ~i || std::memcmp(all[i], &i, 8) != 0;
     for (u64* block : all) block[1] = 7;
     _exit(wrong == 0 ? 3 : 4);
   }
@@ -280,8 +282,13 @@ int main() {
   const struct {
     const char* name;
     u64 (*run)();
-  } all[] = {{"values", values},   {"text", text},       {"containers", containers}, {"exceptions", exceptions},
-             {"threads", threads}, {"signals", signals}, {"forks", forks}};
+  } all[] = {{"values", values},
+             {"text", text},
+             {"containers", containers},
+             {"exceptions", exceptions},
+             {"threads", threads},
+             {"signals", signals},
+             {"forks", forks}};
   for (const auto& [name, run] : all) {
     std::printf("%s %llx\n", name, static_cast<unsigned long long>(run()));
     std::fflush(stdout);
