@@ -190,3 +190,8 @@ FIBER_MUTANTS = [
     ("", "a fiber that was woken before it had left stays away", "scheduler.cpp",
      "make_ready(fiber); break;", "break;"),
 ]
+
+OBJECT_MUTANTS = [
+    ("", "evacuators do not wait for guards", "grace.cpp",
+     "if (has_guards_.load(std::memory_order_relaxed)) restart_guards();", ""),
+]

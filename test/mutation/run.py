@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applies one small mistake at a time to src/paging, and to src/fiber, and shows that a test of the room notices each.
+"""Applies one small mistake at a time to src/paging, src/fiber and src/object, and shows that a test of the room notices each.
 
 Usage: run.py [--only TEXT] [--jobs N] | --check
 
@@ -16,13 +16,14 @@ import sys
 import tempfile
 import time
 
-from mutants import FIBER_MUTANTS, MUTANTS
+from mutants import FIBER_MUTANTS, MUTANTS, OBJECT_MUTANTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Room: its tests, the seconds that are more than they take together on a busy machine, and its mutants.
 ROOMS = {
     "paging": (["page_machine_test", "machine_threads_test", "page_machine_schedules_test"], 600, MUTANTS),
     "fiber": (["fiber_sleeping_test", "fiber_test", "fiber_hinting_test"], 120, FIBER_MUTANTS),
+    "object": (["object_guards_test"], 400, OBJECT_MUTANTS),
 }
 
 
