@@ -80,9 +80,20 @@ def _wait_until_filled(program, errors):
         raise Failure(f"the program did not fill its memory: {started.last_words(errors)}")
 
 
+def _wait_until_far(tools, folder):
+    """On a busy machine paging may begin after the memory was filled, and its figures are some time old."""
+    until = time.monotonic() + FILL_SECONDS
+    while _stored_bytes(tools, folder) == 0:
+        if time.monotonic() > until:
+            raise Failure("hinterland stat says that nothing is stored far: the figures would mean nothing")
+        with endings.waiting:
+            time.sleep(0.1)
+
+
 def _look(tools, folder, pid, server_pid):
+    _wait_until_far(tools, folder)
     with endings.waiting:
-        time.sleep(SETTLE_SECONDS)  # what was under way when it was full comes to rest
+        time.sleep(SETTLE_SECONDS)  # what is under way comes to rest
     before = time.monotonic(), _cpu_ns(memory.tree(pid)), _cpu_ns([server_pid])
     with endings.waiting:
         time.sleep(tools.idle_seconds)
@@ -127,7 +138,4 @@ def _stored_bytes(tools, folder):
                           timeout=30, check=False)
     if done.returncode != 0:
         raise Failure(f"hinterland stat: {done.stderr.strip()[:200]}")
-    stored = sum(program["gauges"]["device_stored_bytes"] for program in json.loads(done.stdout)["programs"])
-    if stored == 0:
-        raise Failure("hinterland stat says that nothing is stored far: the figures would mean nothing")
-    return stored
+    return sum(program["gauges"]["device_stored_bytes"] for program in json.loads(done.stdout)["programs"])
