@@ -151,7 +151,8 @@ constexpr Option kTable[] = {
     {"watch", 'w', duration, "TIME", "", "1s when given without a time", 100 * kMs, 24 * 3600 * kS, "",
      kForStat | kForTop, nowhere, false, "Print again every so often, with rates, until interrupted.", "--watch 2s"},
     {"kinds", 0, flag, "", "", "", 0, 1, "", kForStat, nowhere, false,
-     "Of one program: print what lies in this machine's memory, by kind, and why it stays there. The kernel walks the "
+     "Of one program: print what lies in this machine's memory, by kind, and why it stays there. The kernel walks "
+     "the "
      "program's page tables for it: its page faults wait meanwhile, some milliseconds for each GiB.",
      "--kinds"},
     {"rate", 0, integer, "COUNT", "1000", "", 0, 100000, "", kForTrace, nowhere, false,

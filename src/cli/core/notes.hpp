@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/memory_map.hpp"
 #include "cli/core/stopped_threads.hpp"
+#include "cli/memory_map.hpp"
 
 namespace hinterland::cli {
 

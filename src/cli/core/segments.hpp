@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/stats.hpp"
-#include "cli/memory_map.hpp"
 #include "cli/core/process_memory.hpp"
+#include "cli/memory_map.hpp"
 
 namespace hinterland::cli {
 
