@@ -10,12 +10,14 @@ namespace {
 constexpr double kLatencyUnknownNs = 10'000;
 // Before the handler looks at the message: trap and delivery. And after it: waking the thread.
 constexpr double kDeliveryNs = 1200, kWakeNs = 1000;
+constexpr std::size_t kQuickest = 32;  // one sample in so many takes no longer than a hint and a wake-up
 // A hint over RAM, and what a fault takes more at least, whatever a busy machine made of the latencies; more where it
 // has been measured.
 constexpr double kHintLeastNs = 2000, kSparedLeastNs = 2200;
 
-// Of samples that know their latency: the mean is what faults take. What a hint takes is near the quick ones: it does
-// not wait until the scheduler lets the thread run again.
+// Of samples that know their latency: the mean is what faults take. What a hint takes is near the quickest ones: it
+// does not wait until the scheduler lets a handler and then the thread run. Where others want the processors, nearly
+// all faults wait for that.
 class Latencies {
  public:
   Latencies(std::span<const StackSample> samples, std::initializer_list<FaultKind> kinds) {
@@ -28,7 +30,7 @@ class Latencies {
       all.push_back(sample.latency_ns);
     }
     if (all.empty()) return;
-    auto quick = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
+    auto quick = all.begin() + static_cast<std::ptrdiff_t>(all.size() / kQuickest);
     std::nth_element(all.begin(), quick, all.end());
     mean = sum / weight;
     quick_ns = static_cast<double>(*quick);

@@ -42,6 +42,16 @@ TEST(CostsTest, NothingCostsMoreThanAFetch) {
   EXPECT_EQ(costs.protection_hint, costs.fetch_hint);
 }
 
+// Where others want the processors, nine faults of ten wait for one; a hint would wait for none.
+TEST(CostsTest, AHintDoesNotWaitForTheScheduler) {
+  std::vector<StackSample> samples;
+  add(samples, FaultKind::read, 90, 200'000);
+  add(samples, FaultKind::read, 10, 9000);
+  Costs costs = costs_of(samples, 0);
+  EXPECT_NEAR(costs.fetch_hint, 8000, 500);
+  EXPECT_GT(costs.fetch_fault, 180'000);
+}
+
 // What faults of this machine take more than hints, where it is more than what latencies say.
 TEST(CostsTest, AHintSparesWhatAHandlerCosts) {
   std::vector<StackSample> samples;

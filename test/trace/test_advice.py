@@ -49,6 +49,8 @@ class AdviceTest(TraceTest):
 
     def advise(self, *words):
         done = self.call("advise", "t.trace", *words, "--json")
+        if done.returncode != 0:  # what it says of each place, and what the trace was like
+            done.stderr += self.call("advise", "t.trace").stdout + self.call("report", "t.trace").stdout
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout), done.stderr
 
