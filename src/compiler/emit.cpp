@@ -4,7 +4,7 @@
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
-#include <llvm/Transforms/Utils/ModuleUtils.h>
+#include "compiler/module_description.hpp"
 
 namespace hinterland::compiler {
 
@@ -12,12 +12,10 @@ using namespace llvm;
 
 namespace {
 
-// As in hint/sites.hpp.
+// As in runtime/sites.hpp.
 constexpr unsigned kVersion = 1, kEntryBytes = 12, kChecks = 4, kChecksOffset = 24;
 constexpr unsigned kWrites = 1, kHasLength = 2;
 constexpr const char* kDescription = "__hinterland_hints";
-// Before the program's own constructors, which may use memory. (0 to 100 are for implementations.)
-constexpr int kConstructorPriority = 50;
 
 // $0 is the address, ${1:c} the description.
 std::string assembly_of(unsigned kind) {
@@ -91,40 +89,7 @@ GlobalVariable& Emitter::make_description() {
       ConstantStruct::get(type, {ConstantInt::get(number, kVersion), ConstantInt::get(number, kEntryBytes),
                                  end_of_table("__start_hinterland_sites"), end_of_table("__stop_hinterland_sites"),
                                  ConstantAggregateZero::get(checks)});
-  auto* made = new GlobalVariable(module_, type, false, GlobalValue::LinkOnceODRLinkage, value, kDescription);
-  made->setVisibility(GlobalValue::HiddenVisibility);
-  made->setDSOLocal(true);
-  made->setComdat(module_.getOrInsertComdat(kDescription));
-  made->setAlignment(Align(8));
-  make_constructor(*made);
-  return *made;
-}
-
-// if (&hl_hinted_module != nullptr) hl_hinted_module(&__hinterland_hints);
-void Emitter::make_constructor(GlobalVariable& description) {
-  LLVMContext& context = module_.getContext();
-  Type *pointer = PointerType::get(context, 0), *nothing = Type::getVoidTy(context);
-  auto* function = Function::Create(FunctionType::get(nothing, false), GlobalValue::LinkOnceODRLinkage,
-                                    "__hinterland_begin", module_);
-  function->setVisibility(GlobalValue::HiddenVisibility);
-  function->setDSOLocal(true);
-  function->setComdat(description.getComdat());
-  function->setDoesNotThrow();
-  auto* entry = BasicBlock::Create(context, "", function);
-  auto* tell = BasicBlock::Create(context, "", function);
-  auto* end = BasicBlock::Create(context, "", function);
-  IRBuilder<> builder(entry);
-  // From the table that is filled when the program starts, also where a linker would settle a weak symbol (hint.h).
-  auto* load = InlineAsm::get(FunctionType::get(pointer, false),
-                              ".weak hl_hinted_module\nmovq hl_hinted_module@GOTPCREL(%rip), $0", "=r", false);
-  Value* runtime = builder.CreateCall(load);
-  builder.CreateCondBr(builder.CreateIsNull(runtime), end, tell);
-  builder.SetInsertPoint(tell);
-  builder.CreateCall(FunctionType::get(nothing, {pointer}, false), runtime, {&description});
-  builder.CreateBr(end);
-  builder.SetInsertPoint(end);
-  builder.CreateRetVoid();
-  appendToGlobalCtors(module_, function, kConstructorPriority, &description);
+  return add_description(module_, {kDescription, "__hinterland_begin", "hl_hinted_module"}, value);
 }
 
 }  // namespace hinterland::compiler

@@ -13,8 +13,8 @@
 //       .long nop - ., call's target - ., kind
 //
 // The runtime's check keeps all registers but r11 and the flags. With a length, that is in r10, and kept as well.
-// Of each library and program there is one `__hinterland_hints` (struct hl_hinted_module of hint/sites.hpp), and a
-// constructor that shows it to the runtime, if there is one. Nothing is referred to but weakly: no library is needed.
+// Of each library and program there is one `__hinterland_hints` (struct hl_hinted_module of runtime/sites.hpp), which
+// meets the runtime as module_description.hpp says.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -32,7 +32,6 @@ class Emitter {
  private:
   llvm::GlobalVariable& description();
   llvm::GlobalVariable& make_description();
-  void make_constructor(llvm::GlobalVariable& description);
 
   llvm::Module& module_;
   llvm::GlobalVariable* description_ = nullptr;

@@ -1,7 +1,7 @@
 #include "compiler/guard_emit.hpp"
 
 #include <llvm/IR/InlineAsm.h>
-#include <llvm/Transforms/Utils/ModuleUtils.h>
+#include "compiler/module_description.hpp"
 
 namespace hinterland::compiler {
 
@@ -13,8 +13,6 @@ namespace {
 constexpr unsigned kGuardsVersion = 1, kBaseOffset = 8, kSizeOffset = 16, kEntriesOffset = 24;
 constexpr const char* kGuardsDescription = "__hinterland_guards";
 constexpr auto kGuardEntries = static_cast<unsigned>(GuardEntry::count);
-// Before the program's own constructors, which may allocate.
-constexpr int kGuardsPriority = 50;
 
 unsigned offset_of(GuardEntry entry) { return kEntriesOffset + 8 * static_cast<unsigned>(entry); }
 GuardEntry of_size(GuardEntry first, unsigned bytes) {
@@ -88,42 +86,11 @@ GlobalVariable& GuardEmitter::make_description() {
   Constant* value = ConstantStruct::get(
       type, {ConstantInt::get(number, kGuardsVersion), ConstantInt::get(number, kEntriesOffset + 8 * kGuardEntries),
              ConstantInt::get(word, 0), ConstantInt::get(word, 0), ConstantAggregateZero::get(entries)});
-  auto* made = new GlobalVariable(module_, type, false, GlobalValue::LinkOnceODRLinkage, value, kGuardsDescription);
-  made->setVisibility(GlobalValue::HiddenVisibility);
-  made->setDSOLocal(true);
-  made->setComdat(module_.getOrInsertComdat(kGuardsDescription));
-  made->setAlignment(Align(8));
-  // The runtime writes it, which nobody here sees.
-  made->setExternallyInitialized(true);
-  make_constructor(*made);
-  return *made;
-}
-
-// if (&hl_guarded_module != nullptr) hl_guarded_module(&__hinterland_guards);
-void GuardEmitter::make_constructor(GlobalVariable& description) {
-  LLVMContext& context = module_.getContext();
-  Type *pointer = PointerType::get(context, 0), *nothing = Type::getVoidTy(context);
-  auto* function = Function::Create(FunctionType::get(nothing, false), GlobalValue::LinkOnceODRLinkage,
-                                    "__hinterland_guards_begin", module_);
-  function->setVisibility(GlobalValue::HiddenVisibility);
-  function->setDSOLocal(true);
-  function->setComdat(description.getComdat());
-  function->setDoesNotThrow();
-  auto* entry_block = BasicBlock::Create(context, "", function);
-  auto* tell = BasicBlock::Create(context, "", function);
-  auto* end = BasicBlock::Create(context, "", function);
-  IRBuilder<> builder(entry_block);
-  // As Emitter::make_constructor() says.
-  auto* load = InlineAsm::get(FunctionType::get(pointer, false),
-                              ".weak hl_guarded_module\nmovq hl_guarded_module@GOTPCREL(%rip), $0", "=r", false);
-  Value* runtime = builder.CreateCall(load);
-  builder.CreateCondBr(builder.CreateIsNull(runtime), end, tell);
-  builder.SetInsertPoint(tell);
-  builder.CreateCall(FunctionType::get(nothing, {pointer}, false), runtime, {&description});
-  builder.CreateBr(end);
-  builder.SetInsertPoint(end);
-  builder.CreateRetVoid();
-  appendToGlobalCtors(module_, function, kGuardsPriority, &description);
+  GlobalVariable& made =
+      add_description(module_, {kGuardsDescription, "__hinterland_guards_begin", "hl_guarded_module"}, value);
+  // The runtime writes base and size, which nobody here sees, and the code here reads them.
+  made.setExternallyInitialized(true);
+  return made;
 }
 
 }  // namespace hinterland::compiler

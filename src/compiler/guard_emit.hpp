@@ -50,7 +50,6 @@ class GuardEmitter {
  private:
   llvm::GlobalVariable& description();
   llvm::GlobalVariable& make_description();
-  void make_constructor(llvm::GlobalVariable& description);
   llvm::Value* field(llvm::IRBuilder<>& builder, std::uint64_t offset, llvm::Type* type);
 
   llvm::Module& module_;
