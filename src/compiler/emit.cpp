@@ -63,7 +63,11 @@ void Emitter::emit(const Site& site) {
   }
   constraints += ",~{r11},~{flags},~{dirflag},~{fpsr}";
   auto* type = FunctionType::get(Type::getVoidTy(context), types, false);
-  CallInst* call = builder.CreateCall(InlineAsm::get(type, assembly_of(kind), constraints, true), arguments);
+  // It calls, and so writes below the stack pointer. Of code that aligns the stack LLVM knows that; the attribute
+  // says it of this function, but is lost where the function is inlined after that (with -flto).
+  constexpr bool kHasEffects = true, kAlignsStack = true;
+  auto* code = InlineAsm::get(type, assembly_of(kind), constraints, kHasEffects, kAlignsStack);
+  CallInst* call = builder.CreateCall(code, arguments);
   call->addParamAttr(0, Attribute::get(context, Attribute::ElementType, Type::getInt8Ty(context)));
   call->setDoesNotThrow();
   site.before->getFunction()->addFnAttr(Attribute::NoRedZone);

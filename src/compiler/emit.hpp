@@ -26,7 +26,7 @@ class Emitter {
  public:
   explicit Emitter(llvm::Module& module) : module_(module) {}
 
-  // Makes its function one without a red zone: the call writes below the stack pointer.
+  // Its function has no red zone then, nor has one that it is inlined into: the call writes below the stack pointer.
   void emit(const Site& site);
 
  private:

@@ -40,8 +40,7 @@ Value* GuardEmitter::is_in_window(IRBuilder<>& builder, Value* address) {
   return builder.CreateICmpULT(within, field(builder, kSizeOffset, word), "hinterland.window");
 }
 
-// Aligning the stack is not what the code needs; a function that has such code uses no red zone, also where it was
-// inlined after that (with -flto), which loses the attribute.
+// What is said to align the stack has no red zone below it, as for sites of hints (emit.cpp).
 Value* GuardEmitter::read(IRBuilder<>& builder, Value* address, unsigned bytes) {
   auto* type = FunctionType::get(builder.getInt64Ty(), {builder.getPtrTy(), builder.getPtrTy()}, false);
   auto* code = InlineAsm::get(type, call_of(of_size(GuardEntry::read_1, bytes), "2"),

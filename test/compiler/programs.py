@@ -51,6 +51,22 @@ def check_without_optimisation(plugin, folder):
     expect(b"hinterland" not in call(["readelf", "-SW", folder + "/O0"]).stdout, "no sections of ours at -O0")
 
 
+def check_inlined_by_the_linker(plugin, preload, folder):
+    """What calls writes below the stack pointer, also in a function that had no hints when it was compiled."""
+    options, built = ["-O2", "-flto", "-pthread"], [folder + "/caller.o", folder + "/callee.o"]
+    call(["clang-19", *options, "-c", HERE / "programs" / "red_zone_caller.c", "-o", built[0]])
+    call(["clang-19", *options, f"-fpass-plugin={plugin}", "-c", HERE / "programs" / "red_zone_callee.c", "-o", built[1]])
+    program = folder + "/inlined"
+    call(["clang-19", *options, "-fuse-ld=lld", *built, "-o", program])
+    symbols = call(["nm", program]).stdout.decode()
+    expect(" leaf" in symbols and " steps" not in symbols, "steps() is inlined into leaf()")
+    expected = call([program]).stdout
+    output, messages = Runner(preload, folder).far([program], "4M")
+    sites = sites_in(messages, program)
+    expect(sites and sites[0] == sites[1] > 0, f"its hints are on: {sites}\n{messages}")
+    expect(output == expected, f"inlined by the linker: far as natively: {output}, {expected}")
+
+
 def main():
     plugin, preload, name = sys.argv[1:]
     skip_without("clang-19", *(["ld.lld-19"] if name == "lto" else []))
@@ -58,6 +74,8 @@ def main():
         check(name, plugin, preload, folder)
         if name == "tree":
             check_without_optimisation(plugin, folder)
+        if name == "lto":
+            check_inlined_by_the_linker(plugin, preload, folder)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,18 @@ target triple = "x86_64-pc-linux-gnu"
 
 ; CHECK: define i64 @through(ptr %p, i64 %i) #[[ATTRIBUTES:[0-9]+]]
 ; CHECK: %element = getelementptr
-; CHECK-NEXT: call void asm sideeffect "{{.*}}0x0f,0x1f,0x44,0x00,0x00{{.*}}", "*m,i,~{r11},~{flags},~{dirflag},~{fpsr}"(ptr elementtype(i8) %element, ptr @__hinterland_hints)
+; CHECK-NEXT: call void asm sideeffect alignstack "{{.*}}0x0f,0x1f,0x44,0x00,0x00{{.*}}", "*m,i,~{r11},~{flags},~{dirflag},~{fpsr}"(ptr elementtype(i8) %element, ptr @__hinterland_hints)
 ; CHECK-NEXT: load i64, ptr %element
 
-; Nothing is computed for the site where the program runs: the address is where it is called.
+; Nothing is computed for the site where the program runs: the address is where it is called. A leaf function aligns its
+; stack, as one that calls.
 ; CODE-LABEL: through:
 ; CODE: .byte 15
 ; CODE: leaq (%rdi,%rsi,8), %r11
 ; CODE-NEXT: jmpq *__hinterland_hints+24(%rip)
 ; CODE: movq (%rdi,%rsi,8), %rax
+; CODE-NEXT: popq
+; CODE-NEXT: .cfi_def_cfa_offset
 ; CODE-NEXT: retq
 define i64 @through(ptr %p, i64 %i) {
   %element = getelementptr i64, ptr %p, i64 %i
@@ -26,7 +29,7 @@ define i64 @through(ptr %p, i64 %i) {
 }
 ; Writing is another kind: the second check.
 ; CHECK-LABEL: define void @store(
-; CHECK: call void asm sideeffect "{{.*}}+32(%rip){{.*}}, 1\0A
+; CHECK: call void asm sideeffect alignstack "{{.*}}+32(%rip){{.*}}, 1\0A
 define void @store(ptr %p, i64 %i) {
   %element = getelementptr i64, ptr %p, i64 %i
   store i64 1, ptr %element

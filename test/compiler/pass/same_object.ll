@@ -2,7 +2,7 @@
 ; RUN: opt -passes=hinterland-hints -S < %s | FileCheck %s
 target triple = "x86_64-pc-linux-gnu"
 ; CHECK-LABEL: @fields(
-; CHECK: asm sideeffect "{{.*}}+24(%rip){{.*}}(ptr elementtype(i8) %p, ptr @__hinterland_hints)
+; CHECK: asm sideeffect alignstack "{{.*}}+24(%rip){{.*}}(ptr elementtype(i8) %p, ptr @__hinterland_hints)
 ; CHECK-NOT: asm sideeffect
 ; CHECK: ret
 define i64 @fields(ptr %p, i1 %right) {
@@ -16,7 +16,7 @@ define i64 @fields(ptr %p, i1 %right) {
   ret i64 %sum
 }
 ; CHECK-LABEL: @read_then_written(
-; CHECK: asm sideeffect "{{.*}}+32(%rip)
+; CHECK: asm sideeffect alignstack "{{.*}}+32(%rip)
 ; CHECK-NOT: asm sideeffect
 ; CHECK: ret
 define void @read_then_written(ptr %p) {
@@ -39,8 +39,8 @@ define i64 @far_apart(ptr %p) {
 }
 ; A read that may not be followed by the write stays a read.
 ; CHECK-LABEL: @perhaps_written(
-; CHECK: asm sideeffect "{{.*}}+24(%rip)
-; CHECK: asm sideeffect "{{.*}}+32(%rip)
+; CHECK: asm sideeffect alignstack "{{.*}}+24(%rip)
+; CHECK: asm sideeffect alignstack "{{.*}}+32(%rip)
 ; CHECK: ret
 define void @perhaps_written(ptr %p, i1 %writes) {
   %count = load i64, ptr %p
