@@ -237,17 +237,7 @@ TEST_P(PagerOperatorsServer, ThreadsAskAtOnce) {
     Twins<Trip> twins(pager);
     std::mt19937_64 random(seed_);
     for (std::size_t i = 0; i < twins.here.size(); ++i) twins.set(i, any_trip(random));
-    std::array<std::string, 4> wrong;
-    std::vector<std::thread> threads;
-    for (std::size_t number = 0; number < wrong.size(); ++number)
-      threads.emplace_back([&, number] {
-        std::mt19937_64 own(seed_ + number);
-        for (int round = 0; round < 6 && wrong[number].empty(); ++round) wrong[number] = differs(twins, own);
-      });
-    for (std::thread& thread : threads) thread.join();
-    for (const std::string& each : wrong)
-      if (!each.empty()) return each;
-    return audit(pager, true);
+    return ask_at_once(pager, twins, seed_, 6, differs);
   });
 }
 

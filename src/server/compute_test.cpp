@@ -197,15 +197,9 @@ void put(std::vector<std::byte>& message, std::span<const std::byte> bytes) {
 class ComputeByHand : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(status_of(client_.ask(wire::make_request(wire::Type::slab_allocate, 0, 1))), 0u);
     ones_.bytes.fill(1);
     checksum_ = far::SharedPages::checksum_of(ones_.bytes.data());
-    auto write = wire::make_request(wire::Type::write, 1, 2);
-    write.stamp = 1u;
-    std::vector<std::byte> body(sizeof(wire::PageNumber) + kPageSize, std::byte{1});
-    wire::PageNumber number{3u};
-    std::memcpy(body.data(), &number, sizeof number);
-    ASSERT_EQ(status_of(client_.ask(write, body)), 0u);
+    write_first_page(client_, 3, ones_);
   }
   // The status of the answer; 999: the server hung up.
   std::uint32_t ask(std::uint32_t operation, wire::ComputeRequest request, wire::Piece piece) {

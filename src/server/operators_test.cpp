@@ -253,16 +253,10 @@ TEST(ServerWithoutOperators, IsAskedForNone) {
 class ApplyByHand : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(status_of(raw_.ask(wire::make_request(wire::Type::slab_allocate, 0, 1))), 0u);
     PageBuffer ones;
     ones.bytes.fill(1);
     checksum_ = far::SharedPages::checksum_of(ones.bytes.data());
-    auto write = wire::make_request(wire::Type::write, 1, 2);
-    write.stamp = 1u;
-    std::vector<std::byte> body(sizeof(wire::PageNumber) + kPageSize, std::byte{1});
-    wire::PageNumber number{3u};
-    std::memcpy(body.data(), &number, sizeof number);
-    ASSERT_EQ(status_of(raw_.ask(write, body)), 0u);
+    write_first_page(raw_, 3, ones);
   }
   // The status of the answer; 999: the server hung up.
   std::uint32_t ask(std::uint32_t field, const wire::Piece& piece) {

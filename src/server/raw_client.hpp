@@ -1,8 +1,10 @@
 // Clients for tests of the server: one of the product, and one that speaks the protocol by hand.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "far/tcp/socket.hpp"
 #include "server/server_test_support.hpp"
@@ -111,5 +113,17 @@ inline std::uint32_t status_of(const std::optional<wire::Header>& reply) {
   return reply ? static_cast<std::uint32_t>(reply->status) : 999u;
 }
 constexpr auto kNotYours = static_cast<std::uint32_t>(wire::Code::not_yours);
+
+// Takes the session's first slab, and writes its page `page`.
+inline void write_first_page(RawClient& client, std::uint64_t page, const PageBuffer& contents) {
+  ASSERT_EQ(status_of(client.ask(wire::make_request(wire::Type::slab_allocate, 0, 1))), 0u);
+  auto write = wire::make_request(wire::Type::write, 1, 2);
+  write.stamp = 1u;
+  const wire::PageNumber number{page};
+  std::vector<std::byte> body(sizeof number + kPageSize);
+  std::memcpy(body.data(), &number, sizeof number);
+  std::memcpy(body.data() + sizeof number, contents.bytes.data(), kPageSize);
+  ASSERT_EQ(status_of(client.ask(write, body)), 0u);
+}
 
 }  // namespace hinterland::testing
