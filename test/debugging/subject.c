@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { kPages = 8192, kPageBytes = 4096 };
+enum { kPages = 8192, kSecretPages = 1600, kPageBytes = 4096 };
 
 struct Node {
   struct Node* next;
@@ -29,9 +29,9 @@ static void fill(void) {
     g_nodes[i].value = i * 3 + 1;
     g_nodes[i].next = i + 1 < kPages ? &g_nodes[i + 1] : NULL;
   }
-  g_secret = mmap(NULL, 16 * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memset(g_secret, 0x5e, 16 * kPageBytes);
-  madvise(g_secret, 16 * kPageBytes, MADV_DONTDUMP);
+  g_secret = mmap(NULL, kSecretPages * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(g_secret, 0x5e, kSecretPages * kPageBytes);
+  madvise(g_secret, kSecretPages * kPageBytes, MADV_DONTDUMP);
 }
 
 static long wrong_nodes(void) {

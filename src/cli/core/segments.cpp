@@ -39,6 +39,7 @@ Take take_of(PageWord word) {
 class TableReader {
  public:
   static constexpr std::uint32_t kPages = PageTable::kChunkPages, kGroupPages = PageTable::kGroupPages;
+  static_assert(kPages == PageMarks::kChunkPages);
 
   TableReader(const RuntimeView& view, const ProcessMemory& memory) : view_(view), memory_(memory) {}
 
@@ -46,8 +47,10 @@ class TableReader {
   bool read(std::uint64_t first) {
     first_ = first / kPages * kPages;
     std::array<std::uint32_t, kPages / kGroupPages> places;
+    std::uint64_t window_pages = view_.window_bytes >> kPageShift;
     if (!read_array(view_.page_directory + first_ / kGroupPages * sizeof places[0], places.data(), places.size()) ||
-        !read_array(view_.page_marks + first_, marks_.data(), marks_.size()))
+        !read_array(view_.page_marks + first_, marks_.data(), marks_.size()) ||
+        !read_array(view_.page_marks + window_pages + first_ / kPages, &chunk_mark_, 1))
       return false;
     for (std::size_t group = 0; group < places.size(); ++group) {
       std::uint64_t* words = words_.data() + group * kGroupPages;
@@ -58,6 +61,7 @@ class TableReader {
     return true;
   }
   Take take(std::uint64_t page) const {
+    if ((chunk_mark_ & PageMarks::kNoneDumped) != 0) return Take::absent;
     if ((marks_[page - first_] & PageMarks::kNotDumped) != 0) return Take::absent;
     return take_of(PageWord(words_[page - first_]));
   }
@@ -73,6 +77,7 @@ class TableReader {
   std::uint64_t first_ = 0;
   std::array<std::uint64_t, kPages> words_;
   std::array<std::uint8_t, kPages> marks_;
+  std::uint8_t chunk_mark_ = 0;
 };
 
 // A part of the window: each page's word says where it is.
