@@ -1,6 +1,5 @@
 // Functions of libc that a program reaches past the usual lookup: from a library that is opened with RTLD_DEEPBIND,
 // and by asking libc itself. Blocks go to and fro, and what is given back reads as zeros.
-#define _GNU_SOURCE
 #include "report.h"
 
 #include <dlfcn.h>
