@@ -50,6 +50,14 @@ std::string peak_text(const Outcome& outcome, const std::vector<StatView>& pages
   return "peak local " + rounded_size_text(largest(Gauge::peak_anonymous_bytes, pages));
 }
 
+// Where more is local than the budget, and paging never began: it counts only what could be far.
+std::string none_far_text(const RunFacts& facts, const Outcome& outcome, const std::vector<StatView>& pages) {
+  if (largest(Gauge::managed, pages) != 0 || peak_resident_bytes(outcome) < facts.local_bytes / 8 * 9) return "";
+  return "what is more than the budget cannot become far: files, shared memory, stacks, or mappings at addresses "
+         "that "
+         "the program chose or below 4 GiB. How much of each: hinterland stat --kinds PID, while it runs\n";
+}
+
 // The process that took most memory of this machine, its store with it. What mem: and zmem: hold is as dear as what
 // they spare, and where it does not compress, nothing is spared.
 std::string store_text(const RunFacts& facts, const std::vector<StatView>& pages) {
@@ -129,6 +137,7 @@ std::string summary_text(const RunFacts& facts, const Outcome& outcome, const st
   if (total[Counter::object_evacuations] != 0)
     text += "far objects: " + number(Counter::object_misses) + " misses, " + number(Counter::object_evacuations) +
             " evacuations\n";
+  text += none_far_text(facts, outcome, pages);
   text += store_text(facts, pages);
   if (total[Counter::pages_lost] != 0)
     text += "LOST: pages that could not be had when touched: " + number(Counter::pages_lost) + "\n";
