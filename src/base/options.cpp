@@ -229,7 +229,9 @@ constexpr Option kTable[] = {
     {"sites", 0, path, "FILE", "", "PROGRAM.sites beside the program, where there is one", 0, 0, "", kForRun,
      variable_and_file, true,
      "Which of the hints that the compiler put into a program are on: those that a profile found worth it, or that "
-     "'hinterland check' kept. Without a profile all are.",
+     "'hinterland check' kept. A trace does as well: on are those at whose lines pages were missing. Without a "
+     "profile "
+     "all are.",
      "--sites app.sites"},
     {"record-sites", 0, path, "FILE", "", "none", 0, 0, "", kForRun, variable_and_file, true,
      "Count how often the hints that the compiler put into a program are passed and find a page missing, and write "
@@ -248,6 +250,10 @@ constexpr Option kTable[] = {
      "What is measured: the time from the program's start to its end; or, on a busy machine, processor time, which "
      "leaves out what it waits for the far device.",
      "--clock processor"},
+    {"hint-profile", 0, path, "FILE|-", "", "none", 0, 0, "", kForReport, nowhere, false,
+     "Write a profile of the hints that the compiler put into the program, for --sites: on are those at whose lines "
+     "pages were missing.",
+     "--hint-profile app.sites"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

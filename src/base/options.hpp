@@ -140,6 +140,7 @@ enum class OptionId : std::uint8_t {
   objects,
   pairs,
   clock,
+  hint_profile,
   count
 };
 

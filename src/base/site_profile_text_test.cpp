@@ -34,8 +34,8 @@ TEST(SiteProfileText, TellsModulesAndSites) {
 TEST(SiteProfileText, SaysWhichLineIsNone) {
   const std::string head = "hinterland sites 1\nmodule ff 3 app\n";
   EXPECT_STREQ(told_of("").error().what(), "it is no profile of hints: its first line is not 'hinterland sites 1'");
-  for (const char* line : {"3 1 1", "1 1", "x", "1 1 x", "module zz 1 app", "module 1", "-1 1 1",
-                           "99999999999999999999 1 1"}) {
+  for (const char* line :
+       {"3 1 1", "1 1", "x", "1 1 x", "module zz 1 app", "module 1", "-1 1 1", "99999999999999999999 1 1"}) {
     const Result<Told> told = told_of(head + line + "\n");
     ASSERT_FALSE(told.has_value()) << line;
     EXPECT_STREQ(told.error().what(), "line 3 of it is none of a profile of hints") << line;

@@ -35,6 +35,8 @@ class CommandLine {
 
   // The system allows less than was asked for: programs get this instead.
   void settle_for(OptionId id, std::uint64_t number) { values_[static_cast<std::size_t>(id)].number = number; }
+  // Another text in the place of the one that was given.
+  void settle_for(OptionId id, const std::string& text) { values_[static_cast<std::size_t>(id)].text = text; }
 
   const Arguments& rest() const { return rest_; }  // PROGRAM ARGUMENT..., or PID
   // What stands before `--` and is no option, of the commands that take a file there; "" without.

@@ -162,11 +162,14 @@ constexpr Command kCommands[] = {
      cc_main},
     {"check", kForCheck | kForRun, "[PROFILE] -- PROGRAM [ARGUMENT...]",
      "measure which of the compiler's hints are worth it, and switch off the others",
-     "For a program that was compiled by `hinterland cc`. Runs it far, again and again, with other groups of its hints "
-     "on each time: in each pair of runs every group is on once and off once. A group with which the program is slower "
+     "For a program that was compiled by `hinterland cc`. Runs it far, again and again, with other groups of its "
+     "hints "
+     "on each time: in each pair of runs every group is on once and off once. A group with which the program is "
+     "slower "
      "by more than three standard deviations is off from then on. Prints what each group does to the time, with the "
      "place of each hint, and what the choice does as a whole.\n\n"
-     "Looks at the hints that a profile (`run --record-sites`) leaves on; without one it counts by itself, in one run "
+     "Looks at the hints that a profile (`run --record-sites`) leaves on; without one it counts by itself, in one "
+     "run "
      "that is several times slower. The program must end by itself, and run for some tenths of a second at least; it "
      "runs some fifty times. Its standard input is read once and given to each run. What it prints is not shown, its "
      "error messages only in the first run.\n\n"

@@ -21,7 +21,7 @@ struct SiteEntry {
 
   std::int32_t nop;
   std::int32_t call;   // of what computes the address and goes on to the module's check
-  std::uint32_t kind;  // kSiteWrites, kSiteHasLength
+  std::uint32_t kind;  // kSiteWrites, kSiteHasLength; from bit 8 on what only people ask for (trace/site_table.hpp)
 
   std::uintptr_t nop_address() const { return reinterpret_cast<std::uintptr_t>(&nop) + nop; }
   std::uintptr_t call_address() const { return reinterpret_cast<std::uintptr_t>(&call) + call; }

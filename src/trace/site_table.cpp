@@ -67,6 +67,12 @@ Number number_at(const unsigned char* at) {
   return value;
 }
 
+SiteForm form_of(std::uint32_t kind) {
+  constexpr unsigned kShift = 8;
+  const std::uint32_t form = kind >> kShift;
+  return form <= static_cast<std::uint32_t>(SiteForm::loop_begins) ? static_cast<SiteForm>(form) : SiteForm::single;
+}
+
 void add_entry(SiteTableOfFile& table, site_profile::Identity& identity, std::uint64_t begin, std::uint64_t offset,
                const unsigned char* bytes) {
   // Each distance is from its own field.
@@ -76,7 +82,7 @@ void add_entry(SiteTableOfFile& table, site_profile::Identity& identity, std::ui
   const std::uint64_t nop = distance(0), call = distance(4);
   const auto kind = number_at<std::uint32_t>(bytes + 8);
   identity.add(nop, call, kind);
-  table.entries.push_back({begin + nop, (kind & kWrites) != 0, (kind & kHasLength) != 0});
+  table.entries.push_back({begin + nop, (kind & kWrites) != 0, (kind & kHasLength) != 0, form_of(kind)});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "cli/command_line.hpp"
 #include "cli/executable.hpp"
 #include "cli/run_once.hpp"
+#include "cli/sites_of_trace.hpp"
 #include "trace/site_table.hpp"
 
 namespace hinterland::cli {
@@ -97,7 +98,9 @@ Result<std::vector<std::string>> Checker::profiles() {
     if (!counted || !counted->empty()) return counted;
     return without_hints(path_);
   }
-  Result<std::string> text = read_plain_file(line_.operand(), "the profile of hints", site_profile::kBytesMax);
+  Result<std::string> text = is_trace(line_.operand())
+                                 ? profile_of_trace(line_.operand())
+                                 : read_plain_file(line_.operand(), "the profile of hints", site_profile::kBytesMax);
   if (text) return std::vector<std::string>{*text};
   Error error = text.error();
   return std::unexpected(error.remedy("name one that is there, or none: then one of this program is counted"));
