@@ -254,6 +254,11 @@ constexpr Option kTable[] = {
      "Write a profile of the hints that the compiler put into the program, for --sites: on are those at whose lines "
      "pages were missing.",
      "--hint-profile app.sites"},
+    {"static-hints", 0, flag, "", "", "", 0, 1, "", kForCc, nowhere, false,
+     "Hints that are compiled in, for programs that may not change their text (seccomp, no memory that is writable "
+     "and "
+     "executable). They are always on, and each costs a comparison without Hinterland.",
+     "--static-hints"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -141,6 +141,7 @@ enum class OptionId : std::uint8_t {
   pairs,
   clock,
   hint_profile,
+  static_hints,
   count
 };
 

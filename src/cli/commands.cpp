@@ -150,6 +150,9 @@ constexpr Command kCommands[] = {
      "and "
      "why. Nothing is hinted at -O0. With another compiler, or without the plug-in, it says so and builds the plain "
      "program. `run --record-sites` and `run --sites` choose the hints that are worth it.\n\n"
+     "With --static-hints they are compiled in, for programs whose text may not change. They are always on, and cost "
+     "a "
+     "comparison where there is no Hinterland.\n\n"
      "With --objects the program's small blocks are far objects. It runs as before where there is no Hinterland, but "
      "its "
      "loads and stores cost some instructions more. Code that was not compiled so may use them; that costs a page "
@@ -158,6 +161,7 @@ constexpr Command kCommands[] = {
      "cmake -B build -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER='hinterland;cc;--'\n"
      "hinterland run --local 1G --record-sites app.sites -- ./app input\n"
      "hinterland run --local 1G -- ./app input\n"
+     "hinterland cc --static-hints -- clang++-19 -O2 server.cpp -o server\n"
      "hinterland cc --objects -- clang-19 -O2 table.c -o table",
      cc_main},
     {"check", kForCheck | kForRun, "[PROFILE] -- PROGRAM [ARGUMENT...]",

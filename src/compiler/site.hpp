@@ -18,6 +18,9 @@ constexpr std::int64_t kStripBytes = 64 * kPageBytes;  // as much as a fault rea
 // bit 8 of an entry's kind on; trace/site_table.hpp reads it.
 enum class SiteForm : std::uint8_t { single, range, strips, loop_begins };
 
+// What stands in the program: a nop that the runtime patches, or a call where there is a runtime (emit.hpp).
+enum class SiteCode : std::uint8_t { patched, always };
+
 struct Site {
   llvm::Instruction* before;
   llvm::Value* address;

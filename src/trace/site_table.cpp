@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kSection = "hinterland_sites";
 constexpr std::uint64_t kEntryBytes = 12;  // as runtime/sites.hpp has it: distances of nop and call, kind
-constexpr std::uint32_t kWrites = 1, kHasLength = 2;
+constexpr std::uint32_t kWrites = 1, kHasLength = 2, kStatic = 4;
 
 class ElfFile {
  public:
@@ -82,7 +82,8 @@ void add_entry(SiteTableOfFile& table, site_profile::Identity& identity, std::ui
   const std::uint64_t nop = distance(0), call = distance(4);
   const auto kind = number_at<std::uint32_t>(bytes + 8);
   identity.add(nop, call, kind);
-  table.entries.push_back({begin + nop, (kind & kWrites) != 0, (kind & kHasLength) != 0, form_of(kind)});
+  table.entries.push_back(
+      {begin + nop, (kind & kWrites) != 0, (kind & kHasLength) != 0, (kind & kStatic) != 0, form_of(kind)});
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ enum class SiteForm : std::uint8_t { single, range, strips, loop_begins };
 struct TableEntry {
   std::uint64_t nop = 0;  // address, by the file's own numbering
   bool writes = false, has_length = false;
+  bool is_static = false;            // always on
   SiteForm form = SiteForm::single;  // also where an earlier compiler, or a later one, says nothing that is known
 };
 

@@ -119,6 +119,11 @@ Status Checker::look_at_hints() {
   if (!checked) return wrong_profile(line_, checked.error());
   if (checked->modules.empty()) return without_hints(path_);
   if (Status files = find_files(*checked, path_); !files) return wrong_profile(line_, files.error());
+  if (checked->all_are_static() && !checked->sites.empty()) {
+    Error error = Error::make(0, "%s was compiled with --static-hints: its hints are always on", path_.c_str());
+    return std::unexpected(
+        error.remedy("compile it without, or leave functions out by annotate(\"hinterland:never\")"));
+  }
   if (checked->misses() == 0) {
     Error error = Error::make(0, "no hint found a page missing: with %s local the program has what it uses",
                               rounded_size_text(line_.number(OptionId::local)).c_str());
@@ -133,7 +138,7 @@ void Checker::make_groups() {
   std::vector<Weight> weights;
   for (std::size_t i = 0; i < found_.checked.sites.size(); ++i) {
     const CheckedSite& site = found_.checked.sites[i];
-    if (!site.is_worth_it()) continue;
+    if (!site.is_worth_it() || site.is_static) continue;
     candidates.push_back(i);
     weights.push_back({site.counted.passes, site.counted.misses});
   }

@@ -58,6 +58,7 @@ void name_sites(CheckedSites& checked, std::size_t module) {
   for (CheckedSite& site : checked.sites) {
     if (site.module != module || site.counted.number >= table->entries.size()) continue;
     const trace::Place place = trace::place_of({{table->entries[site.counted.number].nop}, true}, symbols);
+    site.is_static = table->entries[site.counted.number].is_static;
     site.place.function = place.frame->function;
     site.place.file = place.frame->file;
     site.place.line = place.frame->line;
@@ -78,6 +79,8 @@ std::uint64_t CheckedSites::misses() const {
   for (const CheckedSite& site : sites) sum += site.counted.misses;
   return sum;
 }
+
+bool CheckedSites::all_are_static() const { return std::ranges::all_of(sites, &CheckedSite::is_static); }
 
 Result<CheckedSites> sites_in(const std::vector<std::string>& profiles) {
   CheckedSites checked;
@@ -102,7 +105,7 @@ Result<CheckedSites> sites_in(const std::vector<std::string>& profiles) {
         });
     if (!read) return std::unexpected(read.error());
   }
-  for (const auto& [key, site] : counted) checked.sites.push_back({key.first, site, {}});
+  for (const auto& [key, site] : counted) checked.sites.push_back({key.first, site, {}, false});
   return checked;
 }
 

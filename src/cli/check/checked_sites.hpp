@@ -22,7 +22,8 @@ struct CheckedModule {
 struct CheckedSite {
   std::size_t module = 0;  // index
   site_profile::Site counted;
-  trace::Site place;  // function, file and line; "app+0x12ab" where nothing names it
+  trace::Site place;       // function, file and line; "app+0x12ab" where nothing names it
+  bool is_static = false;  // always on: nothing is to be chosen
 
   bool is_worth_it() const { return site_profile::is_worth_it(counted); }
 };
@@ -33,6 +34,7 @@ struct CheckedSites {
 
   std::uint64_t sites_in_all() const;  // passed or not
   std::uint64_t misses() const;
+  bool all_are_static() const;
 };
 
 // Of one profile or of several, of processes of one run: counts of the same site are added. Errors: a text is none of
