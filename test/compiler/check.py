@@ -142,6 +142,8 @@ def check_bad_input(checks, program):
     checks.refused("is none of a profile", folder + "/short", *run)
     checks.refused("cannot be read", folder + "/none", *run)
     checks.refused("has no hints by the compiler", "--", built(folder, "plain"), *COUNTED)
+    static = ["-Xclang", "-load", "-Xclang", PLUGIN, f"-fpass-plugin={PLUGIN}", "-Xclang", "-mllvm", "-Xclang", "-hinterland-static-hints"]
+    checks.refused("was compiled with --static-hints", "--", built(folder, "static", *static), *COUNTED)
     checks.refused("too short to measure", folder + "/named.sites", "--", program, "1", "20000")
     checks.refused("nothing was counted", *run, "exit")
     checks.refused("the program was ended by signal 9", "--", "/bin/sh", "-c", "kill -9 $$")

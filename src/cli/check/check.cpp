@@ -103,7 +103,9 @@ Result<std::vector<std::string>> Checker::profiles() {
                                  : read_plain_file(line_.operand(), "the profile of hints", site_profile::kBytesMax);
   if (text) return std::vector<std::string>{*text};
   Error error = text.error();
-  return std::unexpected(error.remedy("name one that is there, or none: then one of this program is counted"));
+  if (error.next_step()[0] == '\0')
+    error.remedy("name one that is there, or none: then one of this program is counted");
+  return std::unexpected(error);
 }
 
 std::unexpected<Error> wrong_profile(const CommandLine& line, const Error& why) {
