@@ -183,14 +183,18 @@ std::vector<Frame> Symbols::look_up(std::uint64_t address) {
 
 // False where no line is known.
 bool Symbols::Loaded::set_line(std::uint64_t address, Frame& frame) {
-  Dwarf_Addr bias = 0;
-  Dwarf_Die* unit = units.unit_at(libdw, address, &bias);
-  Dwarf_Line* line = unit != nullptr ? dwarf_getsrc_die(unit, address - bias) : nullptr;
-  const char* file = line != nullptr ? dwarf_linesrc(line, nullptr, nullptr) : nullptr;
+  const char* file = nullptr;
+  if (Dwfl_Line* found = dwfl_module_getsrc(libdw, address); found != nullptr) {
+    file = dwfl_lineinfo(found, nullptr, &frame.line, &frame.column, nullptr, nullptr);
+  } else {  // as unit_index.hpp says
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* unit = units.unit_at(libdw, address, &bias);
+    Dwarf_Line* line = unit != nullptr ? dwarf_getsrc_die(unit, address - bias) : nullptr;
+    if (line != nullptr) file = dwarf_linesrc(line, nullptr, nullptr);
+    if (file != nullptr) dwarf_lineno(line, &frame.line), dwarf_linecol(line, &frame.column);
+  }
   if (file == nullptr) return false;
   frame.file = file;
-  dwarf_lineno(line, &frame.line);
-  dwarf_linecol(line, &frame.column);
   return true;
 }
 
