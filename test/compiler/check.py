@@ -15,7 +15,7 @@ try:
 except ImportError:  # python3-jsonschema, of scripts/packages
     jsonschema = None
 
-from common import HERE, call, expect, sites_in, skip_without
+from common import HERE, call, expect, sites_in, skip_without, with_static_hints
 
 PLUGIN, HINTERLAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[3])
 SOURCE = HERE / "programs" / "hot_and_far.c"
@@ -142,8 +142,7 @@ def check_bad_input(checks, program):
     checks.refused("is none of a profile", folder + "/short", *run)
     checks.refused("cannot be read", folder + "/none", *run)
     checks.refused("has no hints by the compiler", "--", built(folder, "plain"), *COUNTED)
-    static = ["-Xclang", "-load", "-Xclang", PLUGIN, f"-fpass-plugin={PLUGIN}", "-Xclang", "-mllvm", "-Xclang", "-hinterland-static-hints"]
-    checks.refused("was compiled with --static-hints", "--", built(folder, "static", *static), *COUNTED)
+    checks.refused("was compiled with --static-hints", "--", built(folder, "static", *with_static_hints(PLUGIN)), *COUNTED)
     checks.refused("too short to measure", folder + "/named.sites", "--", program, "1", "20000")
     checks.refused("nothing was counted", *run, "exit")
     checks.refused("the program was ended by signal 9", "--", "/bin/sh", "-c", "kill -9 $$")

@@ -5,14 +5,13 @@ import os
 import sys
 import tempfile
 
-from common import HERE, Runner, call, expect, sites_in, skip_without
+from common import HERE, Runner, call, expect, sites_in, skip_without, with_static_hints
 
-STATIC = ["-Xclang", "-load", "-Xclang", "PLUGIN", "-fpass-plugin=PLUGIN", "-Xclang", "-mllvm", "-Xclang", "-hinterland-static-hints"]
 SET_MDWE, REFUSE_EXEC_GAIN = 65, 1  # of prctl(2), Linux 6.3: no memory becomes executable that was not
 
 
 def built(plugin, source, program, *options, static=True):
-    inserted = [word.replace("PLUGIN", plugin) for word in STATIC] if static else [f"-fpass-plugin={plugin}"]
+    inserted = with_static_hints(plugin) if static else [f"-fpass-plugin={plugin}"]
     call(["clang-19", *inserted, *options, HERE / "programs" / source, "-o", program])
     return program
 
