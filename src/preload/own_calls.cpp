@@ -187,27 +187,3 @@ void report(bool caught) {
 }
 
 }  // namespace hinterland::own_calls
-
-// dlopen asks who calls it: it is jumped to, and what it loads is looked at the next time. In the way of the table of
-// arguments: both are kept.
-extern "C" {
-__attribute__((used, visibility("hidden"))) std::uintptr_t hinterland_next_dlopen = 0;
-__attribute__((used, visibility("hidden"))) void hinterland_before_dlopen() {
-  using namespace hinterland;
-  if (hinterland_next_dlopen == 0)
-    hinterland_next_dlopen = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_NEXT, "dlopen"));
-  if (mode() == Mode::far) own_calls::report(catching::is_on());
-}
-__attribute__((visibility("default"))) void hinterland_dlopen() __asm__("dlopen");
-__attribute__((naked)) void hinterland_dlopen() {
-  __asm__(
-      "push %rdi\n\t"
-      "push %rsi\n\t"
-      "sub $8, %rsp\n\t"
-      "call hinterland_before_dlopen\n\t"
-      "add $8, %rsp\n\t"
-      "pop %rsi\n\t"
-      "pop %rdi\n\t"
-      "jmp *hinterland_next_dlopen(%rip)");
-}
-}

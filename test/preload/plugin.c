@@ -1,7 +1,10 @@
-// Loaded by early_and_late: allocates, has thread-local data and a fork handler that must go when it is unloaded.
+// Loaded by early_and_late and past_our_functions: allocates, frees, gives memory back, has thread-local data and a
+// fork handler that must go when it is unloaded.
 #include "report.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 static __thread char t_data[100000];
 
@@ -16,3 +19,12 @@ char* plugin_make(size_t size) {
   memset(t_data, 1, sizeof t_data);
   return block;
 }
+
+void plugin_free(void* block);
+void plugin_free(void* block) { free(block); }
+
+int plugin_drop(void* memory, size_t size);
+int plugin_drop(void* memory, size_t size) { return madvise(memory, size, MADV_DONTNEED); }
+
+// One that libc has, too: who asks this library for it gets this one.
+int malloc_info(int options, FILE* file) { return file == NULL ? options : -1; }

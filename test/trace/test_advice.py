@@ -11,7 +11,7 @@ import struct
 import subprocess
 import unittest
 
-from support import HINTERLAND, TraceTest
+from support import FAULTS_RECLAIM, HINTERLAND, TraceTest
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
 INCLUDE = os.environ["HINTERLAND_TEST_INCLUDE"]
@@ -36,13 +36,13 @@ class AdviceTest(TraceTest):
                               cwd=self.folder, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def build_and_trace(self, name, local, *arguments, flags=()):
+    def build_and_trace(self, name, local, *arguments, flags=(), options=()):
         """src/NAME, ./plain built from it, and t.trace of that with every access that misses."""
         os.makedirs(self.path("src"), exist_ok=True)
         shutil.copy(PROGRAMS / name, self.path("src"))
         self.compile(f"src/{name}", "plain", *flags)
         done = self.trace("./plain", *arguments, local=local,
-                          options=("--read-ahead", "0", "--takeover", "start", "--force"))
+                          options=("--read-ahead", "0", "--takeover", "start", *FAULTS_RECLAIM, "--force", *options))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.need_kernel_sampling(done)
         return done.stdout
@@ -62,9 +62,9 @@ class AdviceTest(TraceTest):
 
 
 class Patched(AdviceTest):
-    def follow(self, name, local, *arguments, flags=(), covered=0.95):
+    def follow(self, name, local, *arguments, flags=(), covered=0.95, options=()):
         """Trace, advise, patch, compile, run: the result is the same, and the faults have become hints."""
-        self.build_and_trace(name, local, *arguments, flags=flags)
+        self.build_and_trace(name, local, *arguments, flags=flags, options=options)
         report, errors = self.advise("--patch", "hints.patch")
         self.assertIn("which compile", errors)
         command = re.search(r"apply them with: (patch -p1 -d \S+ < hints\.patch)$", errors, re.MULTILINE)
@@ -118,13 +118,7 @@ class Patched(AdviceTest):
         self.assertIn("hl_at = &bucket(hash); hl::read(hl_at); hl_at; }))", text)
 
     def test_a_row_before_its_loop(self):
-        # What a fault costs is measured. On a busy machine that may be 30 times what a hint costs, and then the form that
-        # leaves three faults wins from the one that leaves a hundred and stands before the loop.
-        for _ in range(5):
-            _, text = self.follow("rows.c", "6M", "1024", "1500")
-            if "+  hl_hint" in text:
-                break
-            os.unlink(self.path("hints.patch"))
+        _, text = self.follow("rows.c", "6M", "1024", "1500")
         self.assertIn("+  hl_hint(&row[0], .size = count * sizeof row[0]);\n", text)
 
     def test_a_parameter_that_goes_through_the_callers_row(self):
@@ -153,12 +147,8 @@ class Patched(AdviceTest):
 
     def test_rows_that_choose_what_stays(self):
         """A walk in order is hinted before its loop, with the rows behind it; what it chooses is in a loop, and there."""
-        for _ in range(5):  # now and then more of what it chooses leaves, by when the reclaimer runs; then that is hinted
-            report, text = self.follow("neighbours.cpp", "5M", "16384", "4", flags=("-std=c++20",))
-            why = " ".join(place["why"] for place in report["places"])
-            if "seldom misses" in why and "&values[" not in text:
-                break
-            os.unlink(self.path("hints.patch"))
+        report, text = self.follow("neighbours.cpp", "5M", "4096", "4", flags=("-std=c++20",), options=("--rate", "0"))
+        why = " ".join(place["why"] for place in report["places"])
         self.assertIn("seldom misses", why)
         self.assertRegex(text, r"hl_end = row \+ degrees\[vertex\]; hl::hint\(row, \{\.size = .*, \.rdahead = \d+\}\)")
         self.assertNotIn("&values[", text)

@@ -1,4 +1,5 @@
-// A graph in rows: each is walked once a round, and chooses values out of a few pages that are used all the time.
+// A graph in rows: each is walked once a round, and chooses values out of a few pages that are used all the time. Of
+// 4096 vertices the values are on four pages, whose faults are far fewer than one in a hundred.
 //     neighbours VERTICES ROUNDS
 #include <cstdint>
 #include <cstdio>
@@ -8,7 +9,7 @@
 
 struct Graph {
   std::unique_ptr<std::uint32_t[]> neighbours;
-  std::vector<std::uint32_t> degrees;
+  std::vector<std::uint16_t> degrees;
   std::unique_ptr<float[]> values;
 
   double round() const {
@@ -38,7 +39,7 @@ int main(int argc, char** argv) {
   graph.values = std::make_unique<float[]>(vertices);
   for (std::uint32_t i = 0; i < vertices; ++i) {
     graph.values[i] = static_cast<float>(i);
-    graph.degrees.push_back(static_cast<std::uint32_t>(next_random() % 256 + 1));
+    graph.degrees.push_back(static_cast<std::uint16_t>(next_random() % 1024 + 1));
     edges += graph.degrees.back();
   }
   graph.neighbours = std::make_unique<std::uint32_t[]>(edges);

@@ -1,0 +1,97 @@
+// Functions of libc that a program reaches past the usual lookup: from a library that is opened with RTLD_DEEPBIND,
+// and by asking libc itself. Blocks go to and fro, and what is given back reads as zeros.
+#define _GNU_SOURCE
+#include "report.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+enum { kBlocks = 300, kMapped = 24 << 20, kPage = 4096 };
+
+struct functions {
+  void (*free_block)(void*);
+  int (*drop)(void*, size_t);
+};
+
+static size_t not_of(const unsigned char* bytes, size_t size, unsigned char value) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < size; i += 97) wrong += bytes[i] != value;
+  return wrong;
+}
+
+// Blocks of every size that main's malloc, libc's strdup and `make` made are freed by `theirs`, and by main.
+static void free_each_others(struct functions theirs, char* (*make)(size_t)) {
+  for (size_t i = 1; i <= kBlocks; ++i) {
+    char* block = malloc(i * i * 3);
+    memset(block, 7, i * i * 3);
+    theirs.free_block(block);
+    theirs.free_block(strdup("a block that libc allocates"));
+    block = make(i * i * 5);
+    CHECK(not_of((unsigned char*)block, i * i * 5, 42) == 0);
+    free(block);
+  }
+}
+
+// More than is local is written, half of it dropped by `theirs`, and all of it looked at.
+static void drop_half(const char* what, struct functions theirs) {
+  unsigned char* mapped = mmap(NULL, kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(mapped != MAP_FAILED);
+  memset(mapped, 9, kMapped);
+  CHECK(theirs.drop(mapped, kMapped / 2) == 0);
+  printf("%s: %zu of the first half, %zu of the second are wrong\n", what, not_of(mapped, kMapped / 2, 0),
+         not_of(mapped + kMapped / 2, kMapped / 2, 9));
+  CHECK(munmap(mapped, kMapped) == 0);
+}
+
+static void* of(void* library, const char* name) {
+  void* found = dlsym(library, name);
+  if (found == NULL) printf("%s: %s\n", name, dlerror());
+  CHECK(found != NULL);
+  return found;
+}
+
+static char* (*g_malloc)(size_t);
+static char* filled(size_t size) { return memset(g_malloc(size), 42, size); }
+
+static int (*g_madvise)(void*, size_t, int);
+static int dropped(void* memory, size_t size) { return g_madvise(memory, size, MADV_DONTNEED); }
+
+static void ask_libc(void) {
+  void* libc = dlopen("libc.so.6", RTLD_NOW | RTLD_LOCAL);
+  CHECK(libc != NULL);
+  g_malloc = (char* (*)(size_t))of(libc, "malloc");
+  g_madvise = (int (*)(void*, size_t, int))of(libc, "madvise");
+  struct functions theirs = {(void (*)(void*))of(libc, "free"), dropped};
+  free_each_others(theirs, filled);
+  drop_half("libc itself", theirs);
+  // Mapped and unmapped by libc's functions, a piece at a time.
+  void* (*map)(void*, size_t, int, int, int, long) = (void* (*)(void*, size_t, int, int, int, long))of(libc, "mmap");
+  int (*unmap)(void*, size_t) = (int (*)(void*, size_t))of(libc, "munmap");
+  unsigned char* mapped = map(NULL, kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(mapped, 5, kMapped);
+  CHECK(unmap(mapped, kMapped / 2) == 0);
+  CHECK(map(mapped, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mapped);
+  printf("mapped anew: %zu, kept: %zu are wrong\n", not_of(mapped, kPage, 0),
+         not_of(mapped + kMapped / 2, kMapped / 2, 5));
+  CHECK(munmap(mapped, kPage) == 0 && unmap(mapped + kMapped / 2, kMapped / 2) == 0);
+  printf("nothing: %d, ", dlsym(libc, "no_such_function") == NULL);
+  printf("%s\n", dlerror() != NULL ? "an error" : "no error");
+  printf("the next one: %d\n", dlsym(RTLD_NEXT, "getpid") == dlsym(libc, "getpid"));
+  CHECK(dlclose(libc) == 0);
+}
+
+int main(int count, char** arguments) {
+  check_preloaded();
+  CHECK(count == 2);
+  void* plugin = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (plugin == NULL) printf("%s\n", dlerror());
+  CHECK(plugin != NULL);
+  struct functions theirs = {(void (*)(void*))of(plugin, "plugin_free"),
+                             (int (*)(void*, size_t))of(plugin, "plugin_drop")};
+  free_each_others(theirs, (char* (*)(size_t))of(plugin, "plugin_make"));
+  drop_half("bound deep", theirs);
+  printf("its own: %d\n", ((int (*)(int, FILE*))of(plugin, "malloc_info"))(4711, NULL));
+  CHECK(dlclose(plugin) == 0);
+  ask_libc();
+  return 0;
+}
