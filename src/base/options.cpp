@@ -88,7 +88,7 @@ constexpr Option kTable[] = {
     {"force", 0, flag, "", "", "", 0, 1, "", kForRun | kForCore | kForTrace | kForReport | kForAdvise | kForCompare,
      nowhere, false,
      "Overwrite files that exist: those of --report, --output and --patch, and those that a report or a comparison "
-     "writes.",
+     "writes. For check: also a file that is no profile of hints.",
      "--force"},
     {"best-effort", 0, flag, "", "", "", 0, 1, "", kForRun, variable_and_file, false,
      "Start programs that cannot be given far memory (static, Go, set-user-id) all the same, without it.",
@@ -96,7 +96,8 @@ constexpr Option kTable[] = {
     {"core", 0, path, "FILE", "", "none", 0, 0, "", kForRun, variable_and_file, true,
      "When a signal ends a program, write its core file, far pages included. %p in FILE is the PID, %e the name.",
      "--core core.%p"},
-    {"output", 'o', path, "FILE", "", "core.%p, or PROGRAM.trace", 0, 0, "", kForCore | kForTrace, nowhere, false,
+    {"output", 'o', path, "FILE", "", "core.%p, or PROGRAM.trace; for check PROGRAM.sites beside the program", 0, 0,
+     "", kForCore | kForTrace | kForCheck, nowhere, false,
      "The file to write. For core, %p in it is the PID, %e the name of the program.", "--output /var/tmp/core.%e"},
     {"listen", 0, text, "HOST:PORT", "127.0.0.1:7700", "", 0, 0, "", kForServe, variable_and_file, false,
      "Address to listen on; port 0 takes a free one. Any but a loopback address needs --key-file.",
@@ -146,7 +147,7 @@ constexpr Option kTable[] = {
      "owner may write. docs/offload.md says how one is built.",
      "--operators /usr/local/lib/hinterland/operators"},
     {"json", 0, flag, "", "", "", 0, 1, "",
-     kForDoctor | kForStat | kForReport | kForReplay | kForAdvise | kForCompare | kForTop, nowhere, false,
+     kForDoctor | kForStat | kForReport | kForReplay | kForAdvise | kForCompare | kForTop | kForCheck, nowhere, false,
      "Print JSON, with units in the names and a schema_version.", "--json"},
     {"watch", 'w', duration, "TIME", "", "1s when given without a time", 100 * kMs, 24 * 3600 * kS, "",
      kForStat | kForTop, nowhere, false, "Print again every so often, with rates, until interrupted.", "--watch 2s"},
@@ -227,8 +228,10 @@ constexpr Option kTable[] = {
      "--local-total 2G"},
     {"sites", 0, path, "FILE", "", "PROGRAM.sites beside the program, where there is one", 0, 0, "", kForRun,
      variable_and_file, true,
-     "Which of the hints that the compiler put into a program are on: those that a profile found worth it. Without a "
-     "profile all are.",
+     "Which of the hints that the compiler put into a program are on: those that a profile found worth it, or that "
+     "'hinterland check' kept. A trace does as well: on are those at whose lines pages were missing. Without a "
+     "profile "
+     "all are.",
      "--sites app.sites"},
     {"record-sites", 0, path, "FILE", "", "none", 0, 0, "", kForRun, variable_and_file, true,
      "Count how often the hints that the compiler put into a program are passed and find a page missing, and write "
@@ -239,6 +242,23 @@ constexpr Option kTable[] = {
      "are "
      "far one by one, not by the page (docs/compiler.md).",
      "--objects"},
+    {"pairs", 0, integer, "COUNT", "16", "", 8, 1000, "", kForCheck, nowhere, false,
+     "Pairs of runs, in each of which every group of hints is on once and off once. More tell smaller costs from "
+     "noise.",
+     "--pairs 32"},
+    {"clock", 0, choice, "WHICH", "wall", "", 0, 0, "wall|processor", kForCheck, nowhere, false,
+     "What is measured: the time from the program's start to its end; or, on a busy machine, processor time, which "
+     "leaves out what it waits for the far device.",
+     "--clock processor"},
+    {"hint-profile", 0, path, "FILE|-", "", "none", 0, 0, "", kForReport, nowhere, false,
+     "Write a profile of the hints that the compiler put into the program, for --sites: on are those at whose lines "
+     "pages were missing.",
+     "--hint-profile app.sites"},
+    {"static-hints", 0, flag, "", "", "", 0, 1, "", kForCc, nowhere, false,
+     "Hints that are compiled in, for programs that may not change their text (seccomp, no memory that is writable "
+     "and "
+     "executable). They are always on, and each costs a comparison without Hinterland.",
+     "--static-hints"},
 };
 static_assert(std::size(kTable) == static_cast<std::size_t>(OptionId::count));
 

@@ -42,6 +42,7 @@ enum : std::uint16_t {
   kForCompare = 1024,
   kForTop = 2048,
   kForCc = 4096,
+  kForCheck = 8192,
 };
 
 // Where an option may be given besides the command line.
@@ -137,6 +138,10 @@ enum class OptionId : std::uint8_t {
   sites,
   record_sites,
   objects,
+  pairs,
+  clock,
+  hint_profile,
+  static_hints,
   count
 };
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/log.hpp"
 #include "cli/commands.hpp"
@@ -88,24 +89,34 @@ Status can_insert(const std::string& compiler, const Result<std::string>& plugin
   return {};
 }
 
+// Options of ours, and those of the plug-in that they stand for.
+constexpr std::pair<std::string_view, const char*> kOptions[] = {{"--objects", "-hinterland-objects"},
+                                                                 {"--static-hints", "-hinterland-static-hints"}};
+
+const char* plugin_option_for(const std::string& word) {
+  for (const auto& [ours, of_plugin] : kOptions)
+    if (word == ours) return of_plugin;
+  return nullptr;
+}
+
 // What stands before the compiler. The number of words, or -1 where one of them is not known.
-int options_before(const Arguments& arguments, bool* objects) {
+int options_before(const Arguments& arguments, Arguments& for_plugin) {
   int at = 0;
   for (; at < static_cast<int>(arguments.size()) && arguments[at].starts_with('-'); ++at) {
     if (arguments[at] == "--") return at + 1;
-    if (arguments[at] != "--objects") return -1;
-    *objects = true;
+    const char* option = plugin_option_for(arguments[at]);
+    if (option == nullptr) return -1;
+    for_plugin.emplace_back(option);
   }
   return at;
 }
 
 // To the compiler proper alone (-Xclang), so that the driver does not complain where it only links. Loaded by -load
 // the plug-in is there before its option is read.
-void insert_plugin(Arguments& command, std::size_t after, const std::string& plugin, bool objects) {
+void insert_plugin(Arguments& command, std::size_t after, const std::string& plugin, const Arguments& options) {
   Arguments words = {"-fpass-plugin=" + plugin};
-  if (objects)
-    words.insert(words.end(),
-                 {"-Xclang", "-load", "-Xclang", plugin, "-Xclang", "-mllvm", "-Xclang", "-hinterland-objects"});
+  if (!options.empty()) words.insert(words.end(), {"-Xclang", "-load", "-Xclang", plugin});
+  for (const std::string& option : options) words.insert(words.end(), {"-Xclang", "-mllvm", "-Xclang", option});
   command.insert(command.begin() + static_cast<std::ptrdiff_t>(after) + 1, words.begin(), words.end());
 }
 
@@ -121,15 +132,16 @@ int execute(const Arguments& command) {
 
 int cc_main(const Arguments& arguments) {
   if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) return help_main({"cc"});
-  bool objects = false;
-  const int before = options_before(arguments, &objects);
+  Arguments for_plugin;
+  const int before = options_before(arguments, for_plugin);
   Arguments command(arguments.begin() + std::max(before, 0), arguments.end());
   if (command.empty()) {
     Error error = Error::make(0, "cc: no compiler given");
     return fail(kUsage, error.remedy("for example: hinterland cc -- clang++-%u -O2 app.cpp -o app", kMajor));
   }
   if (before < 0) {
-    const auto wrong = std::ranges::find_if(arguments, [](const std::string& word) { return word != "--objects"; });
+    const auto wrong =
+        std::ranges::find_if(arguments, [](const std::string& word) { return plugin_option_for(word) == nullptr; });
     Error error = Error::make(0, "cc: there is no option '%s'", wrong->c_str());
     return fail(kUsage, error.remedy("the compiler's own come behind it: hinterland cc -- clang-%u ...", kMajor));
   }
@@ -138,7 +150,7 @@ int cc_main(const Arguments& arguments) {
   if (Status possible = can_insert(command[at], plugin); !possible)
     log::warning("%s: built without hints; %s", possible.error().what(), possible.error().next_step());
   else if (plugin)
-    insert_plugin(command, at, *plugin, objects);
+    insert_plugin(command, at, *plugin, for_plugin);
   return execute(command);
 }
 

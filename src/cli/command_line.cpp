@@ -43,6 +43,16 @@ std::size_t end_of_options(const Command& command, const Arguments& arguments) {
   return arguments.size();
 }
 
+// `hinterland check FILE -- PROGRAM`: the file, which is taken out of the arguments; "" without.
+std::string take_operand(const Command& command, Arguments& arguments) {
+  const auto dashes = std::ranges::find(arguments, "--");
+  const auto at = arguments.begin() + static_cast<std::ptrdiff_t>(end_of_options(command, arguments));
+  if ((command.bit & kForCheck) == 0 || dashes == arguments.end() || at >= dashes) return "";
+  std::string operand = *at;
+  arguments.erase(at);
+  return operand;
+}
+
 std::unexpected<Error> unknown_option(const Command& command, const std::string& given) {
   std::vector<std::string> names{"--help"};
   for (const Option& row : all_options())
@@ -237,8 +247,9 @@ Status CommandLine::settle_verbosity() {
   return {};
 }
 
-Result<CommandLine> CommandLine::parse(const Command& command, const Arguments& arguments) {
+Result<CommandLine> CommandLine::parse(const Command& command, Arguments arguments) {
   CommandLine line;
+  line.operand_ = take_operand(command, arguments);
   bool program_follows = (command.bit & kForRun) != 0;
   std::size_t end = program_follows ? end_of_options(command, arguments) : arguments.size();
   Arguments options(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(end));

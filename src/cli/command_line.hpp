@@ -25,7 +25,7 @@ struct Value {
 class CommandLine {
  public:
   // Everything is checked against the table. Errors are usage errors. `help` asked for: see wants_help().
-  static Result<CommandLine> parse(const Command& command, const Arguments& arguments);
+  static Result<CommandLine> parse(const Command& command, Arguments arguments);
 
   const Value& operator[](OptionId id) const { return values_[static_cast<std::size_t>(id)]; }
   const std::string& text(OptionId id) const { return (*this)[id].text; }
@@ -35,8 +35,12 @@ class CommandLine {
 
   // The system allows less than was asked for: programs get this instead.
   void settle_for(OptionId id, std::uint64_t number) { values_[static_cast<std::size_t>(id)].number = number; }
+  // Another text in the place of the one that was given.
+  void settle_for(OptionId id, const std::string& text) { values_[static_cast<std::size_t>(id)].text = text; }
 
   const Arguments& rest() const { return rest_; }  // PROGRAM ARGUMENT..., or PID
+  // What stands before `--` and is no option, of the commands that take a file there; "" without.
+  const std::string& operand() const { return operand_; }
   bool wants_help() const { return wants_help_; }
 
  private:
@@ -48,6 +52,7 @@ class CommandLine {
   Status settle_verbosity();
   std::array<Value, static_cast<std::size_t>(OptionId::count)> values_;
   Arguments rest_;
+  std::string operand_;
   bool wants_help_ = false;
 };
 

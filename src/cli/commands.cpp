@@ -150,6 +150,9 @@ constexpr Command kCommands[] = {
      "and "
      "why. Nothing is hinted at -O0. With another compiler, or without the plug-in, it says so and builds the plain "
      "program. `run --record-sites` and `run --sites` choose the hints that are worth it.\n\n"
+     "With --static-hints they are compiled in, for programs whose text may not change. They are always on, and cost "
+     "a "
+     "comparison where there is no Hinterland.\n\n"
      "With --objects the program's small blocks are far objects. It runs as before where there is no Hinterland, but "
      "its "
      "loads and stores cost some instructions more. Code that was not compiled so may use them; that costs a page "
@@ -158,8 +161,30 @@ constexpr Command kCommands[] = {
      "cmake -B build -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER='hinterland;cc;--'\n"
      "hinterland run --local 1G --record-sites app.sites -- ./app input\n"
      "hinterland run --local 1G -- ./app input\n"
+     "hinterland cc --static-hints -- clang++-19 -O2 server.cpp -o server\n"
      "hinterland cc --objects -- clang-19 -O2 table.c -o table",
      cc_main},
+    {"check", kForCheck | kForRun, "[PROFILE] -- PROGRAM [ARGUMENT...]",
+     "measure which of the compiler's hints are worth it, and switch off the others",
+     "For a program that was compiled by `hinterland cc`. Runs it far, again and again, with other groups of its "
+     "hints "
+     "on each time: in each pair of runs every group is on once and off once. A group with which the program is "
+     "slower "
+     "by more than three standard deviations is off from then on. Prints what each group does to the time, with the "
+     "place of each hint, and what the choice does as a whole.\n\n"
+     "Looks at the hints that a profile (`run --record-sites`) leaves on; without one it counts by itself, in one "
+     "run "
+     "that is several times slower. The program must end by itself, and run for some tenths of a second at least; it "
+     "runs some fifty times. Its standard input is read once and given to each run. What it prints is not shown, its "
+     "error messages only in the first run.\n\n"
+     "The choice is written to PROGRAM.sites beside the program, where `hinterland run` reads it; where that folder "
+     "may not be written, into the user's cache ($XDG_CACHE_HOME/hinterland, or ~/.cache/hinterland), where it reads "
+     "it as well. It holds for this build of the program.\n\n"
+     "Takes the options of `hinterland run` as well: measure with the --local and the --far that will be used.",
+     "hinterland check --local 1G -- ./app input\n"
+     "hinterland check app.sites --local 1G -- ./app input\n"
+     "hinterland check --local 256M --far tcp://10.0.0.2:7700 --pairs 32 --json -- ./app input",
+     check_main},
     {"help", 0, "[COMMAND]", "show help for a command",
      "Without COMMAND the list of commands. `hinterland help --markdown` prints the reference page and `hinterland "
      "help --man COMMAND` a manual page.",

@@ -43,6 +43,7 @@ int replay_main(const Arguments& arguments);
 int report_main(const Arguments& arguments);
 int top_main(const Arguments& arguments);
 int cc_main(const Arguments& arguments);
+int check_main(const Arguments& arguments);
 int compare_main(const Arguments& arguments);
 int version_main(const Arguments& arguments);
 

@@ -13,6 +13,7 @@
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
 #include "cli/compare_traces.hpp"
+#include "cli/compiler_hints.hpp"
 #include "cli/figures.hpp"
 #include "cli/hint_report.hpp"
 #include "cli/output_file.hpp"
@@ -128,7 +129,7 @@ std::string via_text(const Site& site) {
   return most == site.via.end() ? "" : "  (in " + trace::without_arguments(most->first) + ")";
 }
 
-std::string table_text(const Profile& profile, std::uint64_t top) {
+std::string table_text(const Profile& profile, const trace::SitePlaces& places, std::uint64_t top) {
   double all = std::max(sum_of(profile.sites), 1.0), sum = 0;
   std::string text = "  share     sum   first    read   write  w-prot  latency  place\n";
   for (std::size_t i = 0; i < std::min<std::size_t>(profile.sites.size(), top); ++i) {
@@ -144,12 +145,12 @@ std::string table_text(const Profile& profile, std::uint64_t top) {
                   site.latency_ns > 0
                       ? (std::to_string(static_cast<std::uint64_t>(site.latency_ns / 1000)) + "us").c_str()
                       : "");
-    text += numbers + site.name() + via_text(site) + "\n";
+    text += numbers + site.name() + via_text(site) + compiler_hints_text(places, site) + "\n";
   }
   return text;
 }
 
-Json site_json(const Site& site, double all) {
+Json site_json(const Site& site, const trace::SitePlaces& places, double all) {
   Json kinds;
   for (std::size_t kind = 0; kind < trace::kFaultKinds; ++kind)
     if (site.faults[kind] > 0) kinds[trace::kFaultKindNames[kind]] = site.faults[kind];
@@ -165,14 +166,16 @@ Json site_json(const Site& site, double all) {
       {"faults_by_kind", std::move(kinds)},
       {"samples", site.samples},
       {"latency_mean_ns", site.latency_ns > 0 ? Json(static_cast<std::uint64_t>(site.latency_ns)) : Json(nullptr)},
-      {"in_library_functions", std::move(via)}};
+      {"in_library_functions", std::move(via)},
+      {"compiler_hints", compiler_hints_json(places, site)}};
 }
 
-Json report_json(const TraceFile& file, const Profile& profile, const std::string& by, std::uint64_t top) {
+Json report_json(const TraceFile& file, const Profile& profile, const trace::SitePlaces& places,
+                 const std::string& by, std::uint64_t top) {
   double all = sum_of(profile.sites);
   Json sites = Json::array(), covering, kinds, remarks = Json::array();
   for (std::size_t i = 0; i < std::min<std::size_t>(profile.sites.size(), top); ++i)
-    sites.push_back(site_json(profile.sites[i], all));
+    sites.push_back(site_json(profile.sites[i], places, all));
   for (double share : kCovered)
     covering[std::to_string(static_cast<int>(share * 100))] = profile.sites_covering(share);
   for (std::size_t kind = 0; kind < trace::kFaultKinds; ++kind)
@@ -278,6 +281,21 @@ Status write_exports(const CommandLine& line, const TraceFile& file, const Profi
   return {};
 }
 
+// The hints that the compiler put there, where places are of code.
+trace::SitePlaces places_of_hints(const CommandLine& line, const TraceFile& file, trace::GroupBy group) {
+  const bool of_code = group == trace::GroupBy::line || group == trace::GroupBy::function;
+  return of_code ? trace::SitePlaces(file, line.text(OptionId::debug_files)) : trace::SitePlaces();
+}
+
+Status write_hint_profile(const CommandLine& line, const TraceFile& file, trace::Symbols& symbols, bool* to_stdout) {
+  if (!line.is_given(OptionId::hint_profile)) return {};
+  const std::string& path = line.text(OptionId::hint_profile);
+  Result<std::string> text = trace::site_profile_of(file, symbols, line.text(OptionId::debug_files));
+  if (!text) return std::unexpected(text.error());
+  *to_stdout = *to_stdout || path == "-";
+  return write_file(path, *text, line.number(OptionId::force) != 0);
+}
+
 int report(const CommandLine& line) {
   Result<TraceFile> file = TraceFile::open(line.rest()[0]);
   if (!file) return fail(kEnvironment, file.error());
@@ -288,6 +306,9 @@ int report(const CommandLine& line) {
   bool to_stdout = false;
   if (Status written = write_exports(line, *file, profile, symbols, &to_stdout); !written)
     return fail(kEnvironment, written.error());
+  if (Status written = write_hint_profile(line, *file, symbols, &to_stdout); !written)
+    return fail(kEnvironment, written.error());
+  const trace::SitePlaces places = places_of_hints(line, *file, group);
   std::uint64_t top = line.number(OptionId::top);
   std::string text;
   if (line.is_given(OptionId::diff)) {
@@ -296,13 +317,13 @@ int report(const CommandLine& line) {
     trace::Symbols names(*before, line.text(OptionId::debug_files));
     text = diff_text(trace::make_profile(*before, names, group), profile, top);
   } else if (line.number(OptionId::json) != 0) {
-    Json report = report_json(*file, profile, line.text(OptionId::by), top);
+    Json report = report_json(*file, profile, places, line.text(OptionId::by), top);
     report["hints"] = hints_json(trace::make_hint_profile(*file, symbols), top);
     text = report.dump(2) + "\n";
   } else if (!to_stdout) {
     text = head_text(*file, profile) + coverage_text(profile, line.text(OptionId::by)) +
-           (group == trace::GroupBy::allocation ? attribution_text(*file, profile) : "") + table_text(profile, top) +
-           hints_text(trace::make_hint_profile(*file, symbols), top);
+           (group == trace::GroupBy::allocation ? attribution_text(*file, profile) : "") +
+           table_text(profile, places, top) + hints_text(trace::make_hint_profile(*file, symbols), top);
   }
   std::fputs(text.c_str(), stdout);
   return kSuccess;
@@ -310,7 +331,8 @@ int report(const CommandLine& line) {
 
 // Several traces: side by side.
 int compare(const CommandLine& line) {
-  for (OptionId alone : {OptionId::diff, OptionId::html, OptionId::folded, OptionId::speedscope, OptionId::pprof})
+  for (OptionId alone : {OptionId::diff, OptionId::html, OptionId::folded, OptionId::speedscope, OptionId::pprof,
+                         OptionId::hint_profile})
     if (line.is_given(alone)) {
       Error error =
           Error::make(0, "report: --%s is for one trace, and %zu are named", option(alone).name, line.rest().size());

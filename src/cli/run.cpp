@@ -17,6 +17,7 @@
 #include "cli/executable.hpp"
 #include "cli/run_once.hpp"
 #include "cli/running.hpp"
+#include "cli/sites_of_trace.hpp"
 #include "cli/sizes.hpp"
 #include "cli/supervise.hpp"
 #include "cli/trace_attach.hpp"
@@ -114,6 +115,7 @@ int run(CommandLine& line, bool traced) {
   Result<ReportFile> report = ReportFile::open(line.text(OptionId::report), line.number(OptionId::force) != 0);
   if (!report) return fail(report.error().code() == 0 ? kUsage : kEnvironment, report.error());
   if (traced && line.is_given(OptionId::sizes)) return trace_sizes(line, *path, *library);
+  if (Status sites = settle_sites(line); !sites) return fail(kEnvironment, sites.error());
   fit_into_group(line);
   settle_shares(line);
   export_settings(line, *library);

@@ -14,11 +14,11 @@ namespace {
 
 // As in runtime/sites.hpp.
 constexpr unsigned kVersion = 1, kEntryBytes = 12, kChecks = 4, kChecksOffset = 24;
-constexpr unsigned kWrites = 1, kHasLength = 2;
+constexpr unsigned kWrites = 1, kHasLength = 2, kStatic = 4, kFormShift = 8;
 constexpr const char* kDescription = "__hinterland_hints";
 
 // $0 is the address, ${1:c} the description.
-std::string assembly_of(unsigned kind) {
+std::string patched_assembly_of(unsigned kind, SiteForm form) {
   const std::string check = std::to_string(kChecksOffset + 8 * kind);
   return ".Lhinterland_site${:uid}:\n"
          ".byte 0x0f,0x1f,0x44,0x00,0x00\n"
@@ -33,7 +33,25 @@ std::string assembly_of(unsigned kind) {
          ".pushsection hinterland_sites,\"aR?\",@progbits\n"
          ".p2align 2\n"
          ".long .Lhinterland_site${:uid}-., .Lhinterland_call${:uid}-., " +
-         std::to_string(kind) +
+         std::to_string(kind | static_cast<unsigned>(form) << kFormShift) +
+         "\n"
+         ".popsection";
+}
+
+std::string static_assembly_of(unsigned kind, SiteForm form) {
+  const std::string check = "${1:c}+" + std::to_string(kChecksOffset + 8 * kind) + "(%rip)";
+  return "cmpq $$0, " + check +
+         "\n"
+         "je .Lhinterland_past${:uid}\n"
+         "leaq $0, %r11\n"
+         "callq *" +
+         check +
+         "\n"
+         ".Lhinterland_past${:uid}:\n"
+         ".pushsection hinterland_sites,\"aR?\",@progbits\n"
+         ".p2align 2\n"
+         ".long .Lhinterland_past${:uid}-5-., .Lhinterland_past${:uid}-5-., " +
+         std::to_string(kind | kStatic | static_cast<unsigned>(form) << kFormShift) +
          "\n"
          ".popsection";
 }
@@ -66,7 +84,9 @@ void Emitter::emit(const Site& site) {
   // It calls, and so writes below the stack pointer. Of code that aligns the stack LLVM knows that; the attribute
   // says it of this function, but is lost where the function is inlined after that (with -flto).
   constexpr bool kHasEffects = true, kAlignsStack = true;
-  auto* code = InlineAsm::get(type, assembly_of(kind), constraints, kHasEffects, kAlignsStack);
+  const std::string assembly =
+      code_ == SiteCode::patched ? patched_assembly_of(kind, site.form) : static_assembly_of(kind, site.form);
+  auto* code = InlineAsm::get(type, assembly, constraints, kHasEffects, kAlignsStack);
   CallInst* call = builder.CreateCall(code, arguments);
   call->addParamAttr(0, Attribute::get(context, Attribute::ElementType, Type::getInt8Ty(context)));
   call->setDoesNotThrow();

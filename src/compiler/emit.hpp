@@ -13,6 +13,15 @@
 //       .long nop - ., call's target - ., kind
 //
 // The runtime's check keeps all registers but r11 and the flags. With a length, that is in r10, and kept as well.
+// A static site needs no patching, for programs whose text may not be written; it costs a comparison where there is
+// no runtime, and is on where there is one:
+//
+//     cmpq $0, __hinterland_hints+24(%rip)
+//     je past
+//     lea 8(%rax,%rcx,8), %r11
+//     call *__hinterland_hints+24(%rip)
+//     past:                                  in the table as if a nop of five bytes ended here
+//
 // Of each library and program there is one `__hinterland_hints` (struct hl_hinted_module of runtime/sites.hpp), which
 // meets the runtime as module_description.hpp says.
 #pragma once
@@ -24,7 +33,7 @@ namespace hinterland::compiler {
 
 class Emitter {
  public:
-  explicit Emitter(llvm::Module& module) : module_(module) {}
+  Emitter(llvm::Module& module, SiteCode code) : module_(module), code_(code) {}
 
   // Its function has no red zone then, nor has one that it is inlined into: the call writes below the stack pointer.
   void emit(const Site& site);
@@ -34,6 +43,7 @@ class Emitter {
   llvm::GlobalVariable& make_description();
 
   llvm::Module& module_;
+  SiteCode code_;
   llvm::GlobalVariable* description_ = nullptr;
 };
 

@@ -83,7 +83,7 @@ PreservedAnalyses HintPass::run(Module& module, ModuleAnalysisManager& analyses)
   if (target.getArch() != Triple::x86_64 || !target.isOSLinux()) return PreservedAnalyses::all();
   FunctionAnalysisManager& manager = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   const auto wishes = wishes_of(module);
-  Emitter emitter(module);
+  Emitter emitter(module, code_);
   SmallVector<Function*, 32> functions;  // the emitter adds one
   for (Function& function : module)
     if (!is_left_alone(function) && wishes.lookup(&function) != Wish::never) functions.push_back(&function);

@@ -4,14 +4,20 @@
 
 #include <llvm/IR/Function.h>
 #include <llvm/IR/PassManager.h>
+#include "compiler/site.hpp"
 
 namespace hinterland::compiler {
 
 // Functions in which nothing is inserted: those that do not run often, and those whose code is not ours to change.
 bool is_left_alone(const llvm::Function& function);
 
-struct HintPass : llvm::PassInfoMixin<HintPass> {
+class HintPass : public llvm::PassInfoMixin<HintPass> {
+ public:
+  explicit HintPass(SiteCode code) : code_(code) {}
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
+
+ private:
+  SiteCode code_;
 };
 
 }  // namespace hinterland::compiler

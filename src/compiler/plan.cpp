@@ -110,7 +110,8 @@ class Planner {
     Value* first = rematerialise(view.access.pointer, at, *view.loop, at_beginning_of(*view.loop, view.inner));
     if (first == nullptr || !may_be_far(first)) return Verdict::in_order;
     if (begins_as_another(*view.loop, start, view.access.writes)) return Verdict::same_object;
-    const bool is_new = objects_.add({at, first, nullptr, view.access.writes, view.access.at->getDebugLoc()});
+    const bool is_new =
+        objects_.add({at, first, nullptr, view.access.writes, view.access.at->getDebugLoc(), SiteForm::loop_begins});
     return is_new ? Verdict::hinted_where_loop_begins : Verdict::same_object;
   }
 
@@ -142,7 +143,8 @@ class Planner {
   }
 
   Verdict add_range(const Access& access) {
-    plan_.sites.push_back({access.at, access.pointer, access.length, access.writes, access.at->getDebugLoc()});
+    plan_.sites.push_back(
+        {access.at, access.pointer, access.length, access.writes, access.at->getDebugLoc(), SiteForm::range});
     return Verdict::hinted_as_range;
   }
 

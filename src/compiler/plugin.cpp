@@ -13,16 +13,23 @@ using namespace llvm;
 cl::opt<bool> g_objects("hinterland-objects",
                         cl::desc("Guards, and a heap whose blocks are far one by one (docs/compiler.md)"));
 
+// Set by `hinterland cc --static-hints`.
+cl::opt<bool> g_static("hinterland-static-hints", cl::desc("Hints that need no patching (docs/compiler.md)"));
+
+using hinterland::compiler::SiteCode;
+
 void extend(PassBuilder& builder) {
   builder.registerOptimizerLastEPCallback([](ModulePassManager& passes, OptimizationLevel level) {
     if (level == OptimizationLevel::O0) return;
-    passes.addPass(hinterland::compiler::HintPass());
+    passes.addPass(hinterland::compiler::HintPass(g_static ? SiteCode::always : SiteCode::patched));
     if (g_objects) passes.addPass(hinterland::compiler::GuardPass());
   });
   builder.registerPipelineParsingCallback(
       [](StringRef name, ModulePassManager& passes, ArrayRef<PassBuilder::PipelineElement>) {
         if (name == "hinterland-hints")
-          passes.addPass(hinterland::compiler::HintPass());
+          passes.addPass(hinterland::compiler::HintPass(SiteCode::patched));
+        else if (name == "hinterland-static-hints")
+          passes.addPass(hinterland::compiler::HintPass(SiteCode::always));
         else if (name == "hinterland-guards")
           passes.addPass(hinterland::compiler::GuardPass());
         else

@@ -144,7 +144,7 @@ class Cutter {
     Value* first = builder.CreatePtrAdd(builder.CreateFreeze(address), builder.getInt64(stream.low));
     if (stream.step_bytes < 0) first = builder.CreatePtrAdd(first, builder.CreateNeg(bytes));
     Value* length = builder.CreateAdd(bytes, builder.getInt64(stream.high - stream.low));
-    sites_.push_back({go_, first, length, stream.writes, stream.line});
+    sites_.push_back({go_, first, length, stream.writes, stream.line, SiteForm::strips});
   }
 
   void rewire(Value* limit) {

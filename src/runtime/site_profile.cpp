@@ -1,29 +1,27 @@
 #include "runtime/site_profile.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <utility>
 
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "base/options.hpp"
 #include "base/plain_file.hpp"
 #include "base/raw_call.hpp"
+#include "base/site_profile_text.hpp"
 
 namespace hinterland::hint {
 namespace {
-
-constexpr std::string_view kFirstLine = "hinterland sites 1";
-constexpr std::uint64_t kPassesPerMiss = 1000;
-constexpr std::uint64_t kProfileBytesMax = 64 << 20;
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -71,7 +69,7 @@ class Writer {
 };
 
 void write_tables(Writer& writer) {
-  writer.line("%s\n", kFirstLine.data());
+  writer.line("%s\n", site_profile::kFirstLine.data());
   for (const SiteTable& table : site_tables()) {
     if (table.high.load() == 0) continue;
     writer.line("module %016lx %zu %s\n", table.identity, table.entries.size(), table.path);
@@ -113,100 +111,49 @@ void prepare_record(const char* name) {
 
 // --- reading
 // ---------------------------------------------------------------------------------------------------------
-std::string_view next_line(std::string_view& text) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return line;
-}
-
-template <typename Number>
-std::optional<Number> next_number(std::string_view& line, int base = 10) {
-  Number value = 0;
-  auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), value, base);
-  if (problem != std::errc() || end == line.data()) return std::nullopt;
-  line.remove_prefix(static_cast<std::size_t>(end - line.data()));
-  if (line.starts_with(' ')) line.remove_prefix(1);
-  return value;
-}
-
-class Reader {
- public:
-  Reader(std::uint64_t identity, std::size_t sites, std::string_view name)
-      : identity_(identity), sites_(sites), name_(name) {}
-
-  // False where the line is none of a profile.
-  bool read(std::string_view line) {
-    constexpr std::string_view kModule = "module ";
-    if (line.empty() || line.starts_with('#')) return true;
-    if (!line.starts_with(kModule)) return read_site(line);
-    line.remove_prefix(kModule.size());
-    const auto identity = next_number<std::uint64_t>(line, 16);
-    const auto sites = next_number<std::uint64_t>(line);
-    if (!identity || !sites) return false;
-    in_module_ = true;
-    ours_ = *identity == identity_ && *sites == sites_;
-    if (ours_) {
-      result_.match = ProfileMatch::found;
-      result_.on.assign(sites_, false);
-    } else if (result_.match == ProfileMatch::not_mentioned && file_name(line) == name_) {
-      result_.match = ProfileMatch::other_build;
-    }
-    return true;
-  }
-  ReadProfile take() { return std::move(result_); }
-
- private:
-  bool read_site(std::string_view line) {
-    const auto number = next_number<std::uint64_t>(line);
-    const auto passes = next_number<std::uint64_t>(line);
-    const auto misses = next_number<std::uint64_t>(line);
-    if (!in_module_ || !number || !passes || !misses) return false;
-    if (!ours_) return true;
-    if (*number >= sites_) return false;
-    result_.on[*number] = *misses != 0 && *misses >= *passes / kPassesPerMiss;
-    return true;
-  }
-
-  std::uint64_t identity_;
-  std::size_t sites_;
-  std::string_view name_;
-  bool in_module_ = false, ours_ = false;
-  ReadProfile result_;
-};
-
 Result<ReadProfile> profile_in(const std::string& path, const SiteTable& table) {
-  Result<std::string> text = read_plain_file(path, "the profile of hints", kProfileBytesMax);
+  Result<std::string> text = read_plain_file(path, "the profile of hints", site_profile::kBytesMax);
   if (!text) return std::unexpected(text.error());
   return read_profile(*text, table.identity, table.entries.size(), file_name(table.path));
 }
 
-// "" when there is none.
-std::string profile_path(bool* named) {
-  const char* given = variable(OptionId::sites);
-  *named = given != nullptr;
-  if (given != nullptr) return given;
+// Those that may be read where none is named: the newest first, because whoever wrote it knew of the other.
+std::vector<std::string> usual_profiles() {
   char program[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-  if (length <= 0 || static_cast<std::size_t>(length) == sizeof program) return "";
-  std::string path = std::string(program, static_cast<std::size_t>(length)) + ".sites";
-  return access(path.c_str(), R_OK) == 0 ? path : "";
+  if (length <= 0 || static_cast<std::size_t>(length) == sizeof program) return {};
+  const std::string path(program, static_cast<std::size_t>(length));
+  struct Found {
+    std::string path;
+    timespec written;
+  };
+  std::vector<Found> found;
+  for (std::string& each : std::array{site_profile::path_beside(path), site_profile::path_in_cache(path)}) {
+    struct stat status{};
+    if (!each.empty() && access(each.c_str(), R_OK) == 0 && stat(each.c_str(), &status) == 0)
+      found.push_back({std::move(each), status.st_mtim});
+  }
+  std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
+    return std::pair(a.written.tv_sec, a.written.tv_nsec) > std::pair(b.written.tv_sec, b.written.tv_nsec);
+  });
+  std::vector<std::string> paths;
+  for (Found& each : found) paths.push_back(std::move(each.path));
+  return paths;
+}
+
+std::vector<std::string> profile_paths() {
+  const char* named = variable(OptionId::sites);
+  return named != nullptr ? std::vector<std::string>{named} : usual_profiles();
 }
 
 }  // namespace
 
 std::uint64_t identity_of(const SiteTable& table) {
-  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
-  const auto add = [&](std::uint64_t value) {
-    for (int i = 0; i < 8; ++i) digest = (digest ^ (value >> (8 * i) & 255)) * 0x100000001b3;
-  };
+  site_profile::Identity identity;
   const auto begin = reinterpret_cast<std::uintptr_t>(table.entries.data());
-  for (const SiteEntry& entry : table.entries) {
-    add(entry.nop_address() - begin);
-    add(entry.call_address() - begin);
-    add(entry.kind);
-  }
-  return digest;
+  for (const SiteEntry& entry : table.entries)
+    identity.add(entry.nop_address() - begin, entry.call_address() - begin, entry.kind);
+  return identity.value();
 }
 
 bool record_of_sites_wanted() {
@@ -220,33 +167,43 @@ bool record_of_sites_wanted() {
 
 Result<ReadProfile> read_profile(std::string_view text, std::uint64_t identity, std::size_t sites,
                                  std::string_view name) {
-  if (next_line(text) != kFirstLine) {
-    Error error = Error::make(0, "it is no profile of hints: its first line is not '%s'", kFirstLine.data());
-    return std::unexpected(error.remedy("write one with 'hinterland run --record-sites FILE -- PROGRAM'"));
-  }
-  Reader reader(identity, sites, name);
-  for (std::size_t number = 2; !text.empty(); ++number)
-    if (!reader.read(next_line(text)))
-      return std::unexpected(Error::make(0, "line %zu of it is none of a profile of hints", number)
-                                 .remedy("write it anew with 'hinterland run --record-sites FILE -- PROGRAM'"));
-  return reader.take();
+  ReadProfile result;
+  bool ours = false;
+  Status read = site_profile::read(
+      text,
+      [&](const site_profile::Module& module) {
+        ours = module.identity == identity && module.sites == sites;
+        if (ours) {
+          result.match = ProfileMatch::found;
+          result.on.assign(sites, false);
+        } else if (result.match == ProfileMatch::not_mentioned && file_name(module.path) == name) {
+          result.match = ProfileMatch::other_build;
+        }
+      },
+      [&](const site_profile::Site& site) {
+        if (ours) result.on[site.number] = site_profile::is_worth_it(site);
+      });
+  if (!read) return std::unexpected(read.error());
+  return result;
 }
 
 SiteChoice::SiteChoice(const SiteTable& table) {
   if (record_of_sites_wanted()) return;  // counts all
-  bool named = false;
-  const std::string path = profile_path(&named);
-  if (path.empty()) return;
-  Result<ReadProfile> profile = profile_in(path, table);
-  if (!profile) {
-    log::warning("%s: %s; all hints of %s are on", path.c_str(), profile.error().what(), table.path);
-    return;
+  std::string problem;                   // with the first of them
+  for (const std::string& path : profile_paths()) {
+    Result<ReadProfile> profile = profile_in(path, table);
+    if (profile && profile->match == ProfileMatch::found) {
+      all_ = false;
+      on_ = std::move(profile->on);
+      return;
+    }
+    if (!problem.empty()) continue;
+    if (!profile)
+      problem = path + ": " + profile.error().what() + "; all hints of " + table.path + " are on";
+    else if (profile->match == ProfileMatch::other_build)
+      problem = path + " is the profile of another build of " + table.path + ": all of its hints are on";
   }
-  if (profile->match == ProfileMatch::other_build)
-    log::warning("%s is the profile of another build of %s: all of its hints are on", path.c_str(), table.path);
-  if (profile->match != ProfileMatch::found) return;
-  all_ = false;
-  on_ = std::move(profile->on);
+  if (!problem.empty()) log::warning("%s", problem.c_str());
 }
 
 }  // namespace hinterland::hint

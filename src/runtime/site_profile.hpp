@@ -1,12 +1,5 @@
 // Which sites of a program are worth it: counted by one run (--record-sites), read at the start of others.
-//
-//     hinterland sites 1
-//     module 3f0c51ab... 182 /usr/bin/app      identity of the table, how many sites, where it was
-//     17 12000000 5310                         number of the site, passes, and how often the page was missing
-//
-// The number of a site is its place in the table. A table has an identity, a digest of where its sites lie and what
-// kind they are: a profile of another build is noticed, and a build with the same sites at the same places has the
-// same, whether or not the linker gave it a build id.
+// The text is described in base/site_profile_text.hpp.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +23,14 @@ struct ReadProfile {
   ProfileMatch match = ProfileMatch::not_mentioned;
   std::vector<bool> on;  // of each site, when found
 };
-// A site is worth it when its page was missing at least once in a thousand passes: a miss costs some thousand times
-// what a pass does. `name`: of the module's file without its folder. The error says which line is none of a profile.
+// Those are on that are worth it. `name`: of the module's file without its folder. The error says which line is none
+// of a profile.
 Result<ReadProfile> read_profile(std::string_view text, std::uint64_t identity, std::size_t sites,
                                  std::string_view name);
 
-// For one module: all of its sites, or those that the profile names: HINTERLAND_SITES, or PROGRAM.sites beside the
-// program. A profile that cannot be used is said once, and all sites are wanted.
+// For one module: all of its sites, or those that the profile names: HINTERLAND_SITES; or, of PROGRAM.sites beside
+// the program and what `hinterland check` left in the user's cache, the newer one that knows this module. A profile
+// that cannot be used is said once, and all sites are wanted.
 class SiteChoice {
  public:
   explicit SiteChoice(const SiteTable& table);

@@ -96,15 +96,17 @@ bool turn_on(const SiteEntry& entry) {
 
 // -errno, or the number of sites that are on now.
 long patch(const SiteTable& table) {
+  const auto is_static = [](const SiteEntry& entry) { return (entry.kind & kSiteStatic) != 0; };
+  long on = std::ranges::count_if(table.entries, is_static);
+  if (static_cast<std::size_t>(on) == table.entries.size()) return on;
   const std::uintptr_t low = page_floor(table.low.load()), high = page_ceil(table.high.load());
   const auto protect = [=](int protection) {
     return raw::call(SYS_mprotect, static_cast<long>(low), static_cast<long>(high - low), protection);
   };
   if (long problem = protect(PROT_READ | PROT_WRITE | PROT_EXEC); problem != 0) return problem;
   SiteChoice choice(table);
-  long on = 0;
   for (std::uint32_t i = 0; i < table.entries.size(); ++i)
-    if (choice.wants(i)) on += turn_on(table.entries[i]);
+    if (!is_static(table.entries[i]) && choice.wants(i)) on += turn_on(table.entries[i]);
   protect(PROT_READ | PROT_EXEC);
   return on;
 }

@@ -21,13 +21,17 @@ struct SiteEntry {
 
   std::int32_t nop;
   std::int32_t call;   // of what computes the address and goes on to the module's check
-  std::uint32_t kind;  // kSiteWrites, kSiteHasLength
+  std::uint32_t kind;  // kSiteWrites, kSiteHasLength, kSiteStatic; from bit 8 on what only people ask for
+                       // (trace/site_table.hpp)
 
   std::uintptr_t nop_address() const { return reinterpret_cast<std::uintptr_t>(&nop) + nop; }
   std::uintptr_t call_address() const { return reinterpret_cast<std::uintptr_t>(&call) + call; }
 };
 static_assert(sizeof(SiteEntry) == 12);
 inline constexpr std::uint32_t kSiteWrites = 1, kSiteHasLength = 2, kSiteKinds = 4;
+// It calls its check by itself, as soon as there is one: nothing is patched, and it is always on. The address of its
+// nop is five bytes before where the call returns to.
+inline constexpr std::uint32_t kSiteStatic = 4;
 
 // Of each program and library with hints there is one, in its data.
 struct HintedModule {

@@ -12,6 +12,7 @@
 
 #include "trace/debug_files.hpp"
 #include "trace/function_index.hpp"
+#include "trace/unit_index.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -78,7 +79,9 @@ struct Symbols::Loaded {
     if (dwfl != nullptr) dwfl_end(dwfl);
   }
   void load(const std::string& folder);
+  UnitIndex units;
   std::unordered_map<void*, FunctionIndex> functions;  // by unit
+  bool set_line(std::uint64_t address, Frame& frame);
   void add_inlined(std::uint64_t address, std::vector<Frame>& frames);
 };
 
@@ -97,11 +100,13 @@ void Symbols::Loaded::load(const std::string& folder) {
   dwfl_report_end(dwfl, nullptr, nullptr);
 }
 
-Symbols::Symbols(const TraceFile& trace, std::string folder)
+Symbols::Symbols(const TraceFile& trace, std::string folder) : Symbols(trace.modules, std::move(folder)) {}
+
+Symbols::Symbols(const std::vector<Module>& modules, std::string folder)
     : folder_(std::move(folder)), unknown_(std::make_unique<Loaded>()) {
   unsetenv("DEBUGINFOD_URLS");  // a report reads files, and nothing from the network
   unknown_->tried = true;
-  for (const Module& module : trace.modules) {
+  for (const Module& module : modules) {
     auto loaded = std::make_unique<Loaded>();
     loaded->module = module;
     modules_.push_back(std::move(loaded));
@@ -133,7 +138,7 @@ Unit Symbols::unit_at(std::uint64_t address) {
   Unit unit;
   Dwfl_Module* module = module_of(address);
   Dwarf_Addr bias = 0;
-  Dwarf_Die* die = module != nullptr ? dwfl_module_addrdie(module, address, &bias) : nullptr;
+  Dwarf_Die* die = module != nullptr ? module_at(address).units.unit_at(module, address, &bias) : nullptr;
   if (die == nullptr) return unit;
   Dwarf_Attribute attribute;
   auto text = [&](unsigned name) {
@@ -161,15 +166,7 @@ std::vector<Frame> Symbols::look_up(std::uint64_t address) {
       frame.function = demangled(name);
       loaded.has_symbols = true;
     }
-    int line = 0, column = 0;
-    Dwfl_Line* source = dwfl_module_getsrc(loaded.libdw, address);
-    const char* file = source != nullptr ? dwfl_lineinfo(source, nullptr, &line, &column, nullptr, nullptr) : nullptr;
-    if (file != nullptr) {
-      frame.file = file;
-      frame.line = line;
-      frame.column = column;
-      loaded.has_lines = true;
-    }
+    if (loaded.set_line(address, frame)) loaded.has_lines = true;
   }
   if (frame.function.empty()) {
     char text[32];
@@ -184,10 +181,27 @@ std::vector<Frame> Symbols::look_up(std::uint64_t address) {
   return frames;
 }
 
+// False where no line is known.
+bool Symbols::Loaded::set_line(std::uint64_t address, Frame& frame) {
+  const char* file = nullptr;
+  if (Dwfl_Line* found = dwfl_module_getsrc(libdw, address); found != nullptr) {
+    file = dwfl_lineinfo(found, nullptr, &frame.line, &frame.column, nullptr, nullptr);
+  } else {  // as unit_index.hpp says
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* unit = units.unit_at(libdw, address, &bias);
+    Dwarf_Line* line = unit != nullptr ? dwarf_getsrc_die(unit, address - bias) : nullptr;
+    if (line != nullptr) file = dwarf_linesrc(line, nullptr, nullptr);
+    if (file != nullptr) dwarf_lineno(line, &frame.line), dwarf_linecol(line, &frame.column);
+  }
+  if (file == nullptr) return false;
+  frame.file = file;
+  return true;
+}
+
 // `frames` holds the function that the symbol table names, at the line of the innermost inlined one.
 void Symbols::Loaded::add_inlined(std::uint64_t address, std::vector<Frame>& frames) {
   Dwarf_Addr bias = 0;
-  Dwarf_Die* unit = dwfl_module_addrdie(libdw, address, &bias);
+  Dwarf_Die* unit = units.unit_at(libdw, address, &bias);
   if (unit == nullptr) return;
   const FunctionIndex& index = functions.try_emplace(unit->addr, *unit).first->second;
   std::vector<Frame> found;

@@ -34,6 +34,7 @@ class Symbols {
  public:
   // `folder`, where it is not "": has the programs or their debug files, too, and is looked through first.
   explicit Symbols(const TraceFile& trace, std::string folder = {});
+  explicit Symbols(const std::vector<Module>& modules, std::string folder = {});
   ~Symbols();
   // Innermost first: what was inlined there, then the function itself. At least one. Valid as long as this lives.
   const std::vector<Frame>& frames_at(std::uint64_t address);

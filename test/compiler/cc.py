@@ -67,6 +67,20 @@ def check_objects(folder):
     expect(done.returncode == 0 and "built without hints" in done.stderr and not has_guards(program), f"gcc: {done.stderr}")
 
 
+def check_static_hints(folder):
+    """Hints that are compiled in: a table as ever, and no nops; beside guards as well."""
+    program = folder + "/static"
+    done = cc("--static-hints", "--", "clang-19", "-O2", "-Rpass=hinterland", folder + "/a.c", "-o", program)
+    expect(done.returncode == 0 and is_hinted(program) and "hinted" in done.stderr, f"hinted: {done.stderr}")
+    code = subprocess.run(["objdump", "-d", program], capture_output=True, text=True, check=True).stdout
+    look = code.split("<look>:")[1].split("\n\n")[0]
+    expect("cmpq" in look and "call" in look and "nop" not in look.split("ret")[0], f"a comparison and a call: {look}")
+    expect(subprocess.run([program], capture_output=True, text=True).stdout == "42\n", "it runs")
+    done = cc("--objects", "--static-hints", "clang-19", "-O2", "-c", folder + "/a.c", "-o", folder + "/a.o")
+    expect(done.returncode == 0 and done.stderr == "" and b"__hinterland_guards" in pathlib.Path(folder, "a.o").read_bytes(),
+           f"both: {done.stderr}")
+
+
 def check_others(folder):
     others = [("gcc", "is not clang"),
               (made_compiler(folder, "clang-18", "Debian clang version 18.1.8 (1)"), "is version 18"),
@@ -111,6 +125,7 @@ def main():
         pathlib.Path(folder, "a.c").write_text(SOURCE)
         check_hints(folder)
         check_objects(folder)
+        check_static_hints(folder)
         check_others(folder)
         check_without_plugin(folder)
         check_errors(folder)

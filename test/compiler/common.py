@@ -31,10 +31,18 @@ def call(command, **extra):
     return done
 
 
+def with_option(plugin, option):
+    return ["-Xclang", "-load", "-Xclang", plugin, f"-fpass-plugin={plugin}", "-Xclang", "-mllvm", "-Xclang", option]
+
+
 def with_guards(plugin):
     """Options for clang, as `hinterland cc --objects` gives them."""
-    return ["-Xclang", "-load", "-Xclang", plugin, f"-fpass-plugin={plugin}", "-Xclang", "-mllvm", "-Xclang",
-            "-hinterland-objects"]
+    return with_option(plugin, "-hinterland-objects")
+
+
+def with_static_hints(plugin):
+    """The same for `hinterland cc --static-hints`."""
+    return with_option(plugin, "-hinterland-static-hints")
 
 
 class Runner:

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """Random programs of loops over arrays, plain at -O0 and hinted at each other level: equal results, natively and far.
-random_loops.py PLUGIN PRELOADED [PROGRAMS [guards]]
+random_loops.py PLUGIN PRELOADED [PROGRAMS [guards|static]]
 
 Loops go up and down, by indices of several types and by pointers, with steps and offsets of all kinds, nested, with
 early ends, over arrays of lengths at the edges of strips; a seed is printed, and HINTERLAND_TEST_SEED gives it back.
-With `guards` the programs have these, and their arrays are blocks of the object window, more than is local. Without, and
-with csmith installed, programs of its are compared as well, natively and with their hints on."""
+With `guards` the programs have these, and their arrays are blocks of the object window, more than is local; with `static`
+their hints are compiled in. Without guards, and with csmith installed, programs of its are compared as well, natively and with their hints on."""
 import os
 import random
 import shutil
 import sys
 import tempfile
 
-from common import Runner, call, expect, skip_without, with_guards
+from common import Runner, call, expect, skip_without, with_guards, with_static_hints
 
 LENGTHS = [0, 1, 2, 3, 5, 31, 32, 33, 511, 513, 32767, 32768, 32769, 65536, 65537, 131072, 200001]
 BLOCK_LENGTHS = [0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64, 100, 127, 255, 256, 511, 512]  # of at most 2 KiB
@@ -131,7 +131,8 @@ def main():
     plugin, preload = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 6
     guards = sys.argv[4:] == ["guards"]
-    inserted = with_guards(plugin) if guards else [f"-fpass-plugin={plugin}"]
+    inserted = {"guards": with_guards(plugin), "static": with_static_hints(plugin)}.get(
+        "".join(sys.argv[4:]), [f"-fpass-plugin={plugin}"])
     skip_without("clang-19")
     seed = int(os.environ.get("HINTERLAND_TEST_SEED") or random.randrange(1 << 30))
     print(f"seed {seed}")

@@ -69,6 +69,10 @@ Error cannot_be_kept(const std::string& folder, int problem) {
   return error.remedy("set TMPDIR to a folder with room");
 }
 
+std::uint64_t ns_of(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_usec) * 1000;
+}
+
 bool keep_input(const std::string& path) {
   struct stat input{};
   if (fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode))
@@ -131,6 +135,7 @@ void Runner::set_environment(const Way& way, const std::string& figures) {
   setenv("HINTERLAND_FAR", far::url_from(current_folder(), way.url).c_str(), 1);
   setenv("HINTERLAND_STAT_DIR", figures.c_str(), 1);
   setenv("HINTERLAND_STAT_KEEP", "1", 1);
+  for (const auto& [name, value] : way.variables) setenv(name.c_str(), value.c_str(), 1);
 }
 
 Result<Measured> Runner::run(const Way& way, const std::string& output_name, bool loud) {
@@ -163,6 +168,7 @@ Result<Measured> Runner::run(const Way& way, const std::string& output_name, boo
   if (!outcome) return std::unexpected(outcome.error());
   measured.wait_status = outcome->wait_status;
   measured.wall_ns = outcome->wall_ns;
+  measured.processor_ns = ns_of(outcome->usage.ru_utime) + ns_of(outcome->usage.ru_stime);
   measured.peak_bytes = limit ? limit->peak_bytes() : static_cast<std::uint64_t>(outcome->usage.ru_maxrss) * kKiB;
   measured.pages_in = limit ? limit->pages_in() : all[Counter::pages_in];
   measured.waited_ns = all.fault_latency.sum_ns();

@@ -1,9 +1,11 @@
-// One run of a program for `hinterland compare`: natively, on far memory or under swap, with what it printed and what
-// it took. One thread: standard streams and the environment of this process change meanwhile, and are put back.
+// One run of a program for `hinterland compare` and `check`: natively, on far memory or under swap, with what it
+// printed and what it took. One thread: standard streams and the environment of this process change meanwhile, and
+// are put back.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -16,10 +18,11 @@ namespace hinterland::cli {
 struct Way {
   enum class Kind : std::uint8_t { native, far, swap };
   Kind kind = Kind::native;
-  std::string url;                // far
-  std::uint64_t local_bytes = 0;  // far: the budget; swap: the limit
-  unsigned percent = 0;           // of the native peak; 0 where a size was given
-  std::uint64_t swap_bytes = 0;   // swap: the size of the device
+  std::string url;                                                  // far
+  std::uint64_t local_bytes = 0;                                    // far: the budget; swap: the limit
+  unsigned percent = 0;                                             // of the native peak; 0 where a size was given
+  std::uint64_t swap_bytes = 0;                                     // swap: the size of the device
+  std::vector<std::pair<std::string, std::string>> variables = {};  // far: more of the program's environment
 
   std::string name() const;  // for tables: "zmem: 50 %, 64.0 MiB"
 };
@@ -27,6 +30,7 @@ struct Way {
 struct Measured {
   int wait_status = 0;
   std::uint64_t wall_ns = 0;
+  std::uint64_t processor_ns = 0;  // of all its threads, the runtime's included, and of children that it waited for
   // Far: of the largest process, what of a store lies in it included; native: of the largest process. Swap: of the
   // whole group, what it has in zram included.
   std::uint64_t peak_bytes = 0;

@@ -8,7 +8,7 @@ target triple = "x86_64-pc-linux-gnu"
 ; CHECK-NEXT: br label %hinterland.strip
 ; CHECK: hinterland.strip:
 ; CHECK: icmp ult
-; CHECK: asm sideeffect alignstack "{{.*}}+40(%rip){{.*}}"(ptr elementtype(i8) %{{.*}}, ptr @__hinterland_hints, i64 %{{.*}})
+; CHECK: asm sideeffect alignstack "{{.*}}+40(%rip){{.*}}, 514\0A{{.*}}"(ptr elementtype(i8) %{{.*}}, ptr @__hinterland_hints, i64 %{{.*}})
 ; CHECK-NEXT: br label %loop
 ; CHECK: loop:
 ; CHECK-NEXT: %i = phi i64 [ %{{.*}}, %hinterland.strip ], [ %i.next, %loop ]
@@ -41,7 +41,7 @@ end:
 ; Downwards, by pointers, with the header as the branch's second successor.
 ; CHECK-LABEL: @down(
 ; CHECK: hinterland.strip:
-; CHECK: asm sideeffect alignstack "{{.*}}+48(%rip)
+; CHECK: asm sideeffect alignstack "{{.*}}+48(%rip){{.*}}, 515\0A
 ; CHECK: hinterland.next:
 define void @down(ptr %begin, ptr %end) {
 entry:
