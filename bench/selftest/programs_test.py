@@ -203,6 +203,34 @@ class OpenLoad(unittest.TestCase):
         self.assertIn("connecting to", errors)
 
 
+class AifmDataframe(unittest.TestCase):
+    HEADER = ("vendor_id,passenger_count,pickup_datetime,dropoff_datetime,pickup_latitude,pickup_longitude,"
+              "dropoff_latitude,dropoff_longitude,store_and_fwd_flag\n")
+
+    def test_the_same_trips_have_the_same_results(self):
+        runs = [run("aifm_dataframe", "--rows", rows) for rows in ("3000", "3000", "3001")]
+        for code, _, errors in runs:
+            self.assertEqual(code, 0, errors)
+        documents = [json.loads(out) for _, out, _ in runs]
+        self.assertEqual([each["rows"] for each in documents], [3000, 3000, 3001])
+        self.assertEqual(documents[0]["digest"], documents[1]["digest"])
+        self.assertNotEqual(documents[0]["digest"], documents[2]["digest"])
+        self.assertAlmostEqual(sum(documents[0]["steps"].values()), documents[0]["total_s"], places=6)
+
+    def test_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write(self.HEADER + "1,2,2016-03-14 17:24:55,2016-03-14 17:32:30,40.76,-73.98,40.77,-73.96,N\n" * 50)
+            file.flush()
+            code, out, errors = run("aifm_dataframe", "--csv", file.name)
+            self.assertEqual(code, 0, errors)
+            self.assertEqual(json.loads(out)["rows"], 50)
+            file.write("1,2,yesterday,,,,,,\n")
+            file.flush()
+            code, _, errors = run("aifm_dataframe", "--csv", file.name)
+        self.assertEqual(code, 1)
+        self.assertIn("line 52, column 'pickup_datetime'", errors)
+
+
 class Floor(unittest.TestCase):
     def test_everything(self):
         with tempfile.TemporaryDirectory() as folder:
