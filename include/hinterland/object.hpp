@@ -175,15 +175,17 @@ class scope {
       slot = detail::own_slot();  // a fiber waits for memory, too
       phase = slot->phase.load(std::memory_order_relaxed);
     }
-    parity_ = phase & 1;
-    auto& active = slot->active[parity_];
+    const std::uint32_t parity = phase & 1;
+    auto& active = slot->active[parity];
     // relaxed: only this thread writes it. That it is seen before any word is read afterwards is the evacuator's
     // business, by membarrier(2) in Grace::wait() (src/object/grace.cpp); the compiler must keep the order.
     active.store(active.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    parity_ = parity;  // last: where this lies may be far, and who waits for it may change threads
   }
   void close() noexcept {
-    auto& active = detail::own_slot()->active[parity_];
+    const std::uint32_t parity = parity_;  // first, likewise
+    auto& active = detail::own_slot()->active[parity];
     // release: pairs with the acquire of Grace::wait(): what was done to the objects comes before they are moved.
     active.store(active.load(std::memory_order_relaxed) - 1, std::memory_order_release);
 #ifndef NDEBUG

@@ -9,10 +9,10 @@
 namespace hinterland::fiber {
 namespace {
 
-hl::fibers::detail::spin_lock g_guard;
-unsigned g_schedulers = 0;  // guarded by g_guard
+hl::fibers::detail::spin_lock g_objects_guard;
+unsigned g_object_schedulers = 0;  // guarded by g_objects_guard
 
-bool runtime_is_there() { return &hl_object_parking != nullptr && &hl_objects != nullptr; }
+bool objects_are_there() { return &hl_object_parking != nullptr && &hl_objects != nullptr; }
 
 int may_park() {
   Fiber* self = current_fiber();
@@ -31,19 +31,19 @@ constexpr hl_object_fibers kFibers = {.may_park = may_park, .park = park_for, .s
 }  // namespace
 
 void begin_objects() {
-  if (!runtime_is_there()) return;
-  std::lock_guard lock(g_guard);
-  if (g_schedulers++ == 0) hl_object_parking.set_fibers(&kFibers);
+  if (!objects_are_there()) return;
+  std::lock_guard lock(g_objects_guard);
+  if (g_object_schedulers++ == 0) hl_object_parking.set_fibers(&kFibers);
 }
 
 void end_objects() {
-  if (!runtime_is_there()) return;
-  std::lock_guard lock(g_guard);
-  if (--g_schedulers == 0) hl_object_parking.set_fibers(nullptr);
+  if (!objects_are_there()) return;
+  std::lock_guard lock(g_objects_guard);
+  if (--g_object_schedulers == 0) hl_object_parking.set_fibers(nullptr);
 }
 
 ThreadWithObjects::ThreadWithObjects(hl::far::detail::thread_slot** slot) : slot_(slot) {
-  *slot_ = runtime_is_there() ? hl_objects.enter_thread() : nullptr;
+  *slot_ = objects_are_there() ? hl_objects.enter_thread() : nullptr;
   if (has_scopes(*slot_)) take_scopes(*slot_, scopes_);
 }
 
@@ -62,6 +62,6 @@ void bring_scopes(hl::far::detail::thread_slot* slot, std::uint32_t (&scopes)[2]
 
 bool object_is_on_its_way(const void* what) { return hl_object_parking.is_on_its_way(what) != 0; }
 
-bool objects_poll() { return runtime_is_there() && hl_object_parking.poll() != 0; }
+bool objects_poll() { return objects_are_there() && hl_object_parking.poll() != 0; }
 
 }  // namespace hinterland::fiber

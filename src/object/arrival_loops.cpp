@@ -92,19 +92,19 @@ void forget_descriptors() {
 bool Arrivals::watch_again(Arrival& who) {
   const Grace::Scope held;
   if (!held) return false;
-  std::uint64_t value;
-  void* there = heap_.reach_there(who.where, who.flags, &value, false);
-  if (there != nullptr) {
-    heap_.local_->region_of(there).pins.fetch_add(1, std::memory_order_relaxed);
-    tell(who, 0, there);
+  for (;;) {
+    std::uint64_t value;
+    if (void* there = heap_.reach_there(who.where, who.flags, &value, false)) {
+      heap_.local_->region_of(there).pins.fetch_add(1, std::memory_order_relaxed);
+      tell(who, 0, there);
+      return true;
+    }
+    if (is_kind(value, kLeaving) || (is_kind(value, kArriving) && bringing_of(who.where) == nullptr)) return false;
+    const Begun begun = begin_locked(who, true);
+    if (begun == Begun::there) continue;  // others were faster
+    if (begun == Begun::over) tell(who, who.error, nullptr);
     return true;
   }
-  if (is_kind(value, kLeaving)) return false;
-  if (is_kind(value, kArriving) && bringing_of(who.where) == nullptr) return false;
-  // It may have come by this, or have failed.
-  const Begun begun = begin_locked(who, true);
-  if (begun == Begun::over) tell(who, who.error, nullptr);
-  return true;
 }
 
 void Arrivals::look_after(ArrivalLoop& of) {

@@ -99,6 +99,25 @@ TEST(HeapFibers, MissesOfManyAreOneBatch) {
   EXPECT_EQ(most.load(), far.size()) << "none blocked the worker";
 }
 
+TEST(HeapFibers, LooksAheadPark) {
+  HeapForTest heap("sim:latency=10ms,inner=mem:");
+  std::vector<ptr<Item>> items = many(kMany);
+  ASSERT_TRUE(wait_until_left(60'000));
+  const std::uint64_t before = heap->figures().brought.load();
+  std::atomic<bool> there{false};
+  std::uint64_t turns = 0;
+  hl::fibers::run({.workers = 1}, [&] {
+    fiber looks([&] {
+      hl::far::prefetch(&items[1000], 50);
+      there = true;
+    });
+    while (!there) ++turns, hl::fibers::this_fiber::yield();
+    looks.join();
+  });
+  EXPECT_GT(turns, 2u) << "the worker's other fiber ran meanwhile";
+  EXPECT_GT(heap->figures().brought.load(), before);
+}
+
 TEST(HeapFibers, WhoAsksNotToParkBlocks) {
   HeapForTest heap("sim:latency=1ms,inner=mem:");
   std::vector<ptr<Item>> items = many(kMany);

@@ -221,6 +221,7 @@ ArrivalLoop* begin_loop() {
   InsideRuntime inside;
   auto* made = new (std::nothrow) ArrivalLoop;
   if (made == nullptr) return nullptr;
+  Grace::Call call(process_grace());  // a fork finds all loops whole
   LockGuard guard(Arrivals::mutex());
   add_loop(*made);
   return made;
@@ -229,6 +230,7 @@ ArrivalLoop* begin_loop() {
 void end_loop(ArrivalLoop* of) {
   InsideRuntime inside;
   {
+    Grace::Call call(process_grace());
     LockGuard guard(Arrivals::mutex());
     if (Heap* there = current_heap(); there != nullptr && there->arrivals() != nullptr)
       there->arrivals()->forget_all(*of);
@@ -253,6 +255,7 @@ int descriptor(ArrivalLoop* of) {
   InsideRuntime inside;
   int failed;
   {
+    Grace::Call call(process_grace());
     LockGuard guard(Arrivals::mutex());
     failed = make_descriptor(*of);
   }
