@@ -27,6 +27,9 @@ struct hl_object_parking {
   int (*is_on_its_way)(const void* what);
   // Sends off what fibers have asked for, and gathers what has arrived, for anybody. Not 0 when something had.
   int (*poll)();
+  // Sends off what fibers have asked for. A descriptor that becomes readable when poll() may find something; -1:
+  // there is none, or something is waited for of which it does not tell.
+  int (*descriptor)();
   // The calling thread's open scopes become those of nobody who runs, and are still open: scopes[i] of parity i.
   void (*take_scopes)(hl::far::detail::thread_slot* slot, std::uint32_t* scopes);
   // The calling thread's from now on.

@@ -62,6 +62,8 @@ void bring_scopes(hl::far::detail::thread_slot* slot, std::uint32_t (&scopes)[2]
 
 bool object_is_on_its_way(const void* what) { return hl_object_parking.is_on_its_way(what) != 0; }
 
+int objects_descriptor() { return objects_are_there() ? hl_object_parking.descriptor() : -1; }
+
 bool objects_poll() { return objects_are_there() && hl_object_parking.poll() != 0; }
 
 }  // namespace hinterland::fiber

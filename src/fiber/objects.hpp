@@ -37,5 +37,7 @@ void bring_scopes(hl::far::detail::thread_slot* slot, std::uint32_t (&scopes)[2]
 bool object_is_on_its_way(const void* what);
 // Sends off what was asked for, and gathers what has arrived, for anybody.
 bool objects_poll();
+// Sends off what was asked for. Readable when objects_poll() may find something; -1: look now and then.
+int objects_descriptor();
 
 }  // namespace hinterland::fiber

@@ -22,9 +22,11 @@ class ParkedHints {
   void add(Fiber& fiber) {
     std::lock_guard lock(guard_);
     fibers_.push(fiber);
+    if (fiber.leaving == Leaving::hints) pages_.fetch_add(1);
     count_.fetch_add(1);
   }
   std::uint32_t size() const { return count_.load(std::memory_order_relaxed); }
+  std::uint32_t for_pages() const { return pages_.load(std::memory_order_relaxed); }
 
   // Calls ready(fiber) for those whose pages or objects are no longer on their way, among the `most` that wait
   // longest. Pages come in about the order in which they were asked for; who has to wait more goes to the end, so
@@ -39,6 +41,7 @@ class ParkedHints {
         fibers_.push(*fiber);
         continue;
       }
+      if (fiber->leaving == Leaving::hints) pages_.fetch_sub(1);
       count_.fetch_sub(1);
       ready(*fiber);
       any = true;
@@ -53,7 +56,7 @@ class ParkedHints {
   }
   hl::fibers::detail::spin_lock guard_;  // of the list
   FiberList fibers_;
-  std::atomic<std::uint32_t> count_{0};
+  std::atomic<std::uint32_t> count_{0}, pages_{0};
 };
 
 }  // namespace hinterland::fiber

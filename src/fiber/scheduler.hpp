@@ -80,6 +80,7 @@ class Scheduler {
   void sleep(Worker& worker);
   void sleep_in_poller(Worker& worker);
   std::uint64_t longest_sleep_ns();
+  bool watch_objects();
   void begin_search(Worker& worker);
   void end_search(Worker& worker, bool found);
   void wake_one();

@@ -15,12 +15,13 @@ ArrivalLoop* g_loops = nullptr;
 // 0 or -errno.
 int watch(const ArrivalLoop& of, int descriptor) {
   epoll_event event{.events = EPOLLIN, .data = {}};
-  return ::epoll_ctl(of.set, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
+  return ::epoll_ctl(of.set, EPOLL_CTL_ADD, descriptor, &event) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
 void close_all(ArrivalLoop& of) {
   for (int* descriptor : {&of.set, &of.event})
     if (const int open = std::exchange(*descriptor, -1); open >= 0) ::close(open);
+  of.watched = -1;
   of.signalled = false;
 }
 
@@ -133,8 +134,13 @@ void Arrivals::settle(ArrivalLoop& of) {
   look_after(of);
   of.gathering = false;
   if (of.set < 0) return;
-  // Each time: a device may have a new descriptor under the old number. One that is in the set already stays.
-  if (bringing_ != nullptr && port_ != nullptr) watch(of, port_->channel().event_descriptor());
+  // Added each time, for a device may have a new descriptor under the old number. And taken out where nothing is on
+  // its way: it may be readable in vain, and nobody would ask it.
+  const int now = bringing_ != nullptr && port_ != nullptr ? port_->channel().event_descriptor() : -1;
+  if (now >= 0)
+    of.watched = watch(of, now) == 0 ? now : -1;
+  else if (const int device = std::exchange(of.watched, -1); device >= 0)
+    ::epoll_ctl(of.set, EPOLL_CTL_DEL, device, nullptr);
   set_signal(of, of.first != nullptr || of.watching != nullptr || without_room_ != 0);
 }
 

@@ -22,6 +22,7 @@ struct hl::far::detail::loop {
   arrival *first = nullptr, *last = nullptr;  // over, to be gathered
   arrival* watching = nullptr;                // for words that somebody else brings, who blocks
   int set = -1, event = -1;                   // epoll(7): the event, and the device's; -1: nobody has asked
+  int watched = -1;                           // the device's, while it is in the set
   bool signalled = false;                     // the event is readable
   bool gathering = false;                     // settle() comes soon, and sees to the event
   loop *before = nullptr, *next = nullptr;    // of all that there are
@@ -56,6 +57,9 @@ class Arrivals {
 
   // Nobody wants it any more.
   void forget(Arrival& who);
+  // Sends off. The device's descriptor, readable when drive() may find something; -1: there is none, or something is
+  // waited for of which it does not tell.
+  int descriptor();
   // As hl::far::detail::runtime says.
   Arrival* gather(ArrivalLoop& of);
   void settle(ArrivalLoop& of);

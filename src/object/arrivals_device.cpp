@@ -84,6 +84,12 @@ bool Arrivals::drive_locked() {
   return finished_any_;
 }
 
+int Arrivals::descriptor() {
+  LockGuard guard(mutex());
+  drive_locked();
+  return port_ != nullptr && without_room_ == 0 ? port_->channel().event_descriptor() : -1;
+}
+
 int Arrivals::open_port() {
   auto port = heap_.far_->open_port();
   if (!port) return port.error().code() != 0 ? port.error().code() : EIO;

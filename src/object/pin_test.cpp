@@ -156,6 +156,8 @@ TEST(HeapPin, TheDescriptorWakesALoop) {
       EXPECT_EQ(loop.descriptor(), readable.fd);
     }
     EXPECT_EQ(right, 3 * far.size());
+    loop.poll();
+    EXPECT_EQ(::poll(&readable, 1, 0), 0) << "nothing is left to do";
   }
 }
 

@@ -300,6 +300,13 @@ int poll_for_fibers() {
   return there->arrivals()->drive() ? 1 : 0;
 }
 
+int descriptor_for_fibers() {
+  Heap* there = current_heap();
+  if (there == nullptr || there->arrivals() == nullptr) return -1;
+  const Step step;
+  return there->arrivals()->descriptor();
+}
+
 void take_scopes(Grace::Slot* slot, std::uint32_t* scopes) { process_grace().take_scopes(*slot, scopes); }
 void bring_scopes(Grace::Slot* slot, std::uint32_t* scopes) { process_grace().bring_scopes(*slot, scopes); }
 
@@ -311,6 +318,7 @@ __attribute__((visibility("default"))) constinit const struct hl_object_parking 
     .set_fibers = hinterland::object::set_fibers,
     .is_on_its_way = hinterland::object::is_on_its_way,
     .poll = hinterland::object::poll_for_fibers,
+    .descriptor = hinterland::object::descriptor_for_fibers,
     .take_scopes = hinterland::object::take_scopes,
     .bring_scopes = hinterland::object::bring_scopes,
 };
