@@ -354,6 +354,28 @@ TEST(HeapFibers, WhatIsLostIsToldToTheFiberThatAsked) {
   hl::far::throw_when_lost(false);
 }
 
+// Fibers that wait for a server that dies go on, each with its error.
+TEST(HeapFibers, AServerThatDiesLetsNobodyHang) {
+  hl::far::throw_when_lost(true);
+  FarPlace place("tcp:");
+  HeapForTest heap(place.url);
+  std::vector<ptr<Item>> items = many(kMany);
+  ASSERT_TRUE(wait_until_left(10'000));
+  const std::vector<std::size_t> far = far_ones(items, 40);
+  std::atomic<std::size_t> right{0}, lost{0};
+  run_fibers(2, far.size(), [&](std::size_t i) {
+    if (i == 20) place.server.reset();
+    try {
+      right += items[far[i]].read().holds(far[i]);
+    } catch (const hl::far::object_lost&) {
+      ++lost;
+    }
+  });
+  EXPECT_EQ(right.load() + lost.load(), far.size());
+  EXPECT_GT(lost.load(), 0u);
+  hl::far::throw_when_lost(false);
+}
+
 TEST(HeapFibersDeathTest, ALostObjectRaisesSigbusInItsFiber) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
