@@ -14,7 +14,7 @@
 // that is was settled when it began to wait: those of its thread, or those given to pin(). Objects that several
 // coroutines wait for are read from the device together, when the loop comes to poll().
 //
-// A device that answers at once (mem:, zmem:, a file in a page cache) lets no coroutine wait. Without Hinterland all
+// A device that answers at once (mem:, zmem:) lets no coroutine wait. Without Hinterland all
 // objects are local, and nobody waits either.
 #pragma once
 

@@ -225,6 +225,34 @@ TEST(HeapFibers, ScopesMoveWithTheFiber) {
   EXPECT_TRUE(wait_until_left(left + 1000));
 }
 
+// Its scope is nobody's who runs, and evacuators wait for it all the same.
+TEST(HeapFibers, AFiberThatWaitsHoldsWhatItHasDereferenced) {
+  HeapForTest heap("mem:");
+  std::vector<ptr<Item>> items = many(50'000);
+  std::vector<ptr<Item>> more;
+  hl::fibers::semaphore pressed(0);
+  std::atomic<int> waiting{0};
+  std::thread presses([&] {
+    while (waiting.load() != 20) usleep(100);
+    // Until there is no room left: nothing can leave. Did it, there would be no end.
+    while (more.size() < 2 * kMany && heap->local().regions_left() != 0) more.push_back(make_known<64>(1));
+    pressed.release(20);
+  });
+  std::size_t moved = 0;
+  run_fibers(1, 20, [&](std::size_t i) {
+    scope outer;
+    const std::size_t at = i * 2000;  // in each of the regions that leave first
+    const Item* const held = items[at].deref(outer);
+    ++waiting;
+    pressed.acquire();
+    moved += items[at].deref(outer) != held || !held->holds(at);
+  });
+  presses.join();
+  EXPECT_EQ(moved, 0u);
+  EXPECT_LT(more.size(), 2 * kMany);
+  EXPECT_TRUE(wait_until_left(1)) << "it leaves when they are done";
+}
+
 TEST(HeapFibers, AThreadsOwnScopeIsNoFibers) {
   HeapForTest heap("mem:");
   std::vector<ptr<Item>> items = many(1000);
