@@ -75,7 +75,8 @@ class Fibers(gdb.Command):
 
     # Where Boost.Context's switch keeps them on the stack that it leaves (x86-64).
     SAVED_RBP, SAVED_RIP = 0x30, 0x38
-    DOES = {"yields": "is ready", "parks": "waits", "hints": "waits for pages", "ends": "has ended"}
+    DOES = {"yields": "is ready", "parks": "waits", "hints": "waits for pages", "arrival": "waits for an object",
+            "ends": "has ended"}
     CALLS = 8
 
     def __init__(self):

@@ -11,6 +11,8 @@
 // hold no std::mutex and keep no address of a thread_local, errno's included, over a call that may wait; those say
 // so. What is declared here may be used from ordinary threads as well, which block, except where it says otherwise.
 //
+// A dereference of a far object is such a call; the fiber's scopes go with it.
+//
 // Without Hinterland's runtime everything works the same, and hints do nothing.
 #pragma once
 
@@ -39,8 +41,9 @@ struct run_options {
   // Of fibers that do not say. Only what is touched takes memory. Stacks are never far.
   std::size_t stack_bytes = std::size_t{64} << 10;
   std::chrono::microseconds spin{50};  // an idle worker looks for work so long before it sleeps
-  // A hint that has to wait parks its fiber. If not, it blocks the thread, as in an ordinary one: to compare with
-  // (Eden's "blocking hints"). It needs its stack, 32 KiB, on the fiber's then.
+  // A hint that has to wait parks its fiber, and so does a miss of a far object (hinterland/object.hpp). If not, it
+  // blocks the thread, as in an ordinary one: to compare with (Eden's "blocking hints"). It needs its stack, 32 KiB,
+  // on the fiber's then.
   bool hints_park = true;
 };
 

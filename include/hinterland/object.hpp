@@ -14,6 +14,7 @@
 //
 // Threads: as std::unique_ptr. Several may dereference the same pointer at a time (that is const); to move, reset or
 // destroy one, nobody else may use it. Objects are moved by the runtime only while nobody can hold their address.
+// On fibers (hinterland/fiber.hpp) what blocks a thread parks the fiber instead.
 #pragma once
 
 #include <cerrno>
@@ -58,8 +59,8 @@ namespace detail {
 
 inline constinit std::atomic<bool> throws_when_lost{false};
 
-// The slot of this thread; nullptr until its first scope.
-inline constinit thread_local thread_slot* t_slot = nullptr;
+// The slot of this thread; nullptr until its first scope. `used`: own_slot() names it in assembly.
+__attribute__((used)) inline constinit thread_local thread_slot* t_slot = nullptr;
 struct thread_end {
   bool entered = false;
   ~thread_end() {
@@ -79,17 +80,29 @@ __attribute__((noinline, cold)) inline thread_slot* enter_thread() {
   return t_slot = slot;
 }
 
-__attribute__((noinline, cold)) inline std::uint32_t relieved(thread_slot* slot) {
+// The slot of the thread that runs now. In assembly, because a fiber may go on in another thread after any call that
+// waits, and compilers keep the address of a thread_local over calls.
+inline __attribute__((always_inline)) thread_slot* own_slot() {
+  thread_slot* slot;
+  __asm__ volatile(
+      "movq _ZN2hl3far6detail6t_slotE@gottpoff(%%rip), %0\n\t"
+      "movq %%fs:(%0), %0"
+      : "=r"(slot)
+      :
+      : "memory");
+  return slot != nullptr ? slot : enter_thread();
+}
+
+__attribute__((noinline, cold)) inline void relieve(thread_slot* slot) {
   const runtime* rt = the_runtime();
   if (rt->relieve != nullptr) rt->relieve(slot);
-  return slot->phase.load(std::memory_order_relaxed);
 }
 
 // What another thread's fork finds either not begun or done: a container's lock is free in the child, and its index
 // whole. A fork waits until it ends, so that it must not wait for a thread that forks.
 class undivided {
  public:
-  undivided() : slot_(t_slot != nullptr ? t_slot : enter_thread()) {
+  undivided() : slot_(own_slot()) {
     const std::uint32_t before = slot_->inside.load(std::memory_order_relaxed);
     // relaxed: only this thread writes it. That it is seen before anything else is done is the forking thread's
     // business, by membarrier(2) in Grace::begin_fork() (src/object/grace.cpp); the compiler must keep the order.
@@ -129,13 +142,18 @@ inline bool is_managed(std::uint64_t value) noexcept {
 
 }  // namespace detail
 
+template <typename T>
+class pinning;  // object_pin.hpp
+class arrivals;
+
 // Objects that are dereferenced in a scope stay where they are until it ends. Scopes nest; opening and closing one
 // costs some instructions. Keep them short: memory that a scope holds cannot be given to others, and a thread that
-// needs more meanwhile gets it beyond the budget, with a message. A scope begins and ends on one thread: a fiber does
-// not wait for another while it has one.
+// needs more meanwhile gets it beyond the budget, with a message. A scope belongs to who opened it: a thread, or a
+// fiber of hinterland/fiber.hpp, with which it moves to other threads. A coroutine that may go on in another thread
+// holds objects with co_await p.pin() (object_pin.hpp) instead, and has no scope open where it waits.
 class scope {
  public:
-  scope() : slot_(detail::t_slot != nullptr ? detail::t_slot : detail::enter_thread()) { open(); }
+  scope() { open(); }
   ~scope() { close(); }
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
@@ -144,27 +162,37 @@ class scope {
     close();
     open();
   }
-  bool is_open() const noexcept { return slot_->active[parity_].load(std::memory_order_relaxed) != 0; }
+  bool is_open() const noexcept { return parity_ != closed; }
 
  private:
+  static constexpr std::uint32_t closed = 2;
+
   void open() {
-    std::uint32_t phase = slot_->phase.load(std::memory_order_relaxed);
-    if ((phase & detail::thread_slot::kPressed) != 0) [[unlikely]]
-      phase = detail::relieved(slot_);
-    parity_ = phase & 1;
-    auto& active = slot_->active[parity_];
+    detail::thread_slot* slot = detail::own_slot();
+    std::uint32_t phase = slot->phase.load(std::memory_order_relaxed);
+    if ((phase & detail::thread_slot::kPressed) != 0) [[unlikely]] {
+      detail::relieve(slot);
+      slot = detail::own_slot();  // a fiber waits for memory, too
+      phase = slot->phase.load(std::memory_order_relaxed);
+    }
+    const std::uint32_t parity = phase & 1;
+    auto& active = slot->active[parity];
     // relaxed: only this thread writes it. That it is seen before any word is read afterwards is the evacuator's
     // business, by membarrier(2) in Grace::wait() (src/object/grace.cpp); the compiler must keep the order.
     active.store(active.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    parity_ = parity;  // last: where this lies may be far, and who waits for it may change threads
   }
   void close() noexcept {
-    auto& active = slot_->active[parity_];
+    const std::uint32_t parity = parity_;  // first, likewise
+    auto& active = detail::own_slot()->active[parity];
     // release: pairs with the acquire of Grace::wait(): what was done to the objects comes before they are moved.
     active.store(active.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+#ifndef NDEBUG
+    const_cast<volatile std::uint32_t&>(parity_) = closed;  // volatile: its end is no reason to leave the store out
+#endif
   }
 
-  detail::thread_slot* slot_;
   std::uint32_t parity_;
 };
 
@@ -193,8 +221,9 @@ class ptr {
 
   explicit operator bool() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
-  // The object, which must exist, for as long as the scope is open. Blocks while it is brought. Throws object_lost
-  // where that is asked for, std::bad_alloc where the machine has no memory at all.
+  // The object, which must exist, for as long as the scope is open. Blocks while it is brought: a fiber of
+  // hinterland/fiber.hpp parks, unless the device answers at once, and may go on in another thread. Throws
+  // object_lost where that is asked for, std::bad_alloc where the machine has no memory at all.
   const T* deref(const scope& held, use how = use::temporal) const {
     check(held);
     // acquire: pairs with the release of who put the object there (Heap::fetch, Evacuator::move_on).
@@ -226,6 +255,13 @@ class ptr {
     *deref_mut(held) = value;
   }
 
+  // For coroutines: `co_await p.pin()` gives a pinned<const T>, pin_mut() a pinned<T>. Include object_pin.hpp, which
+  // says what they do, and where a coroutine goes on.
+  pinning<const T> pin(use how = use::temporal) const;
+  pinning<const T> pin(arrivals& where, use how = use::temporal) const;
+  pinning<T> pin_mut(use how = use::temporal);
+  pinning<T> pin_mut(arrivals& where, use how = use::temporal);
+
   // Ends the object.
   void reset() noexcept {
     const std::uint64_t value = word_.load(std::memory_order_relaxed);
@@ -249,7 +285,13 @@ class ptr {
 
   void check([[maybe_unused]] const scope& held) const {
 #ifndef NDEBUG
-    if (!held.is_open() || word_.load(std::memory_order_relaxed) == 0) misused();
+    if (!held.is_open()) misused();
+    check_not_null();
+#endif
+  }
+  void check_not_null() const {
+#ifndef NDEBUG
+    if (word_.load(std::memory_order_relaxed) == 0) misused();
 #endif
   }
   [[noreturn]] static void misused() {
@@ -348,7 +390,8 @@ ptr<T> make(Arguments&&... arguments) {
 }
 
 // Brings the objects of `count` pointers, all together: the waits for the device are one. For what will be used soon;
-// what cannot be had is left to who dereferences it. nullptrs are passed over.
+// what cannot be had is left to who dereferences it. nullptrs are passed over. A fiber parks meanwhile, as in
+// deref().
 template <typename T>
 void prefetch(const ptr<T>* pointers, std::size_t count, use how = use::temporal) {
   const detail::runtime* rt = detail::the_runtime();

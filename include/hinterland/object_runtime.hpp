@@ -45,6 +45,22 @@ struct heap_settings {
 };
 
 enum reach_flags : std::uint32_t { kReachWrite = 1, kReachNontemporal = 2 };
+
+// Who gathers arrivals for a thread's coroutines (hl::far::arrivals, object_pin.hpp). The runtime's.
+struct loop;
+
+// Somebody who waits for an object without blocking his thread. Lies where he says until he has his answer.
+struct arrival {
+  word* where = nullptr;
+  std::uint32_t flags = 0;  // reach_flags
+  // The answer, once it is over: the object, held where it is until unpin(), or an errno.
+  int error = 0;
+  void* object = nullptr;
+  loop* gathers = nullptr;    // who gives it back; nullptr: a fiber, which is asked about and whose scope holds it
+  void* coroutine = nullptr;  // of the one who gathers
+  arrival* next = nullptr;    // the runtime's, as is what follows
+  std::atomic<std::uint32_t> state{0};
+};
 enum make_flags : std::uint32_t { kMakeNontemporal = 1 };
 
 // Exported by libhinterland-preload.so and libhinterland.so; absent in a program that runs without either, whose
@@ -79,6 +95,29 @@ struct runtime {
   void (*lost)(word* w, int error);
   // The slot's thread has counted itself as inside while another forks. Returns when that is over, and it is inside.
   void (*wait_for_fork)(thread_slot* slot);
+  // --- coroutines: object_pin.hpp. Any thread; none of these waits for a device that takes its time, but
+  // pin_blocking. Holds the object of `what` where it is, in a scope of the caller's. True: it is over, and `what`
+  // has the answer. False: it has to be brought; nothing was begun.
+  bool (*pin_now)(arrival* what);
+  // The same, and waits for it.
+  void (*pin_blocking)(arrival* what);
+  // Begins to bring it. True: gather() of what->gathers will give it back, maybe in another thread before this
+  // returns. False: it is over.
+  bool (*pin_later)(arrival* what);
+  // Nobody wants it any more. From any state.
+  void (*pin_forget)(arrival* what);
+  void (*unpin)(const void* object);
+  loop* (*begin_loop)();  // nullptr: no memory
+  // Those that it should still give back are forgotten.
+  void (*end_loop)(loop* of);
+  // The next that is over, or nullptr, which has also sent off what was begun. In a scope of the caller's.
+  arrival* (*gather)(loop* of);
+  // Sends off what was begun, and sees to it that the descriptor is readable when gather() may find something.
+  void (*settle)(loop* of);
+  // Sleeps until gather() may find something, at most so many ns.
+  void (*wait)(loop* of, std::uint64_t timeout_ns);
+  // Readable when gather() may find something. Belongs to the loop. -errno.
+  int (*descriptor)(loop* of);
 };
 
 }  // namespace hl::far::detail

@@ -14,7 +14,7 @@
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #elif defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/asan_interface.h>
 #endif
 
 namespace hinterland::fiber {
@@ -56,6 +56,9 @@ inline void dispose(Context& context) {
 #if defined(__SANITIZE_THREAD__)
   if (context.sanitizer != nullptr) __tsan_destroy_fiber(context.sanitizer);
   context.sanitizer = nullptr;
+#elif defined(__SANITIZE_ADDRESS__)
+  // Frames that it never returned from: what is mapped there next is not theirs.
+  __asan_unpoison_memory_region(context.stack, context.stack_bytes);
 #endif
   context.registers = nullptr;
 }

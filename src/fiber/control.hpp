@@ -15,7 +15,7 @@ namespace hinterland::fiber {
 class Scheduler;
 
 // What the worker does for a fiber once it is off the fiber's stack.
-enum class Leaving : std::uint8_t { yields, parks, hints, ends };
+enum class Leaving : std::uint8_t { yields, parks, hints, arrival, ends };
 
 // What a hint said, for the worker that asks the runtime (hinting.hpp).
 struct HintCall {
@@ -51,6 +51,8 @@ struct hl::fibers::detail::control {
   void* callable = nullptr;
   hinterland::fiber::Stack stack;
   hinterland::fiber::HintCall hint;
+  const void* awaited = nullptr;     // far object (object_parking.hpp)
+  std::uint32_t scopes[2] = {0, 0};  // of far objects, open while it is away, by parity
   hinterland::fiber::FaultParking faults;
   std::uint64_t id = 0;
   char name[32] = {};

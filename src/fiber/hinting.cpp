@@ -59,6 +59,6 @@ bool hint_begin(const HintCall& hint) {
 
 bool hint_is_on_its_way(const HintCall& hint) { return hl_parking.on_its_way(hint.address, hint.size) != 0; }
 
-bool hints_poll() { return hl_parking.poll() != 0; }
+bool hints_poll() { return runtime_is_there() && hl_parking.poll() != 0; }
 
 }  // namespace hinterland::fiber

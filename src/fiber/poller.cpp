@@ -79,6 +79,13 @@ void Poller::remove(int descriptor, Descriptor* registered) {
   registered->next_free = std::exchange(free_, registered);
 }
 
+void Poller::watch_once(int descriptor) {
+  epoll_event wanted{EPOLLIN | EPOLLONESHOT, {.ptr = &watched_}};
+  // In the set from the last time, unless that one has been closed.
+  if (epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &wanted) != 0)
+    epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &wanted);
+}
+
 bool Poller::poll(std::uint64_t timeout_ns) {
   std::array<epoll_event, 64> events;
   timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};

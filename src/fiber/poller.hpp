@@ -41,6 +41,8 @@ class Poller {
   int add(int descriptor, Descriptor** out);
   void remove(int descriptor, Descriptor* registered);
 
+  // The next poll() returns when this descriptor is readable, once. Any thread.
+  void watch_once(int descriptor);
   // Wakes who waits for what has come. Sleeps at most so long when nothing has (0: not at all). Any thread.
   bool poll(std::uint64_t timeout_ns);
   void interrupt();  // a poll() that sleeps returns
@@ -53,6 +55,7 @@ class Poller {
   std::atomic<std::uint32_t> registered_{0};
   hl::fibers::detail::spin_lock guard_;  // of what follows
   std::deque<Descriptor> descriptors_;
+  Descriptor watched_;  // nobody waits for it
   Descriptor* free_ = nullptr;
 };
 

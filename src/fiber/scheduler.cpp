@@ -91,10 +91,12 @@ Scheduler* Scheduler::create(const hl::fibers::run_options& options) {
     worker->random = i + 1;
   }
   begin_hinting();
+  begin_objects();
   return scheduler;
 }
 
 void Scheduler::destroy() {
+  end_objects();
   end_hinting();
   std::size_t bytes = sizeof(Scheduler) + worker_count_ * sizeof(Worker);
   for (unsigned i = 0; i < worker_count_; ++i) workers_[i].~Worker();
@@ -124,7 +126,10 @@ void Scheduler::work(Worker& worker) {
   // The system call itself: in signal mode libc's does not say all.
   syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &worker.signal_mask, sizeof worker.signal_mask);
   t_worker = &worker;
-  while (Fiber* fiber = next(worker)) run_fiber(worker, *fiber);
+  {
+    const ThreadWithObjects objects(&worker.slot);
+    while (Fiber* fiber = next(worker)) run_fiber(worker, *fiber);
+  }
   t_worker = nullptr;
 }
 
@@ -185,7 +190,9 @@ Fiber* Scheduler::steal(Worker& worker) {
 void Scheduler::run_fiber(Worker& worker, Fiber& fiber) {
   for (;;) {
     worker.current = &fiber;
+    if ((fiber.scopes[0] | fiber.scopes[1]) != 0) bring_scopes(worker.slot, fiber.scopes);
     switch_over<Fiber>(worker.context, fiber.context, &worker);
+    if (has_scopes(worker.slot)) take_scopes(worker.slot, fiber.scopes);
     worker.current = nullptr;
     // Pages that were there after all, or came at once: no other fiber had to run.
     if (fiber.leaving != Leaving::hints || hint_begin(fiber.hint)) break;
@@ -201,6 +208,7 @@ void Scheduler::after(Worker& worker, Fiber& fiber) {
       if (!worker.ready.push(&fiber)) push_common(fiber);
       break;
     case Leaving::hints:
+    case Leaving::arrival:
       worker.parked.add(fiber);
       break;
     case Leaving::parks: {
@@ -242,7 +250,7 @@ bool Scheduler::gather(Worker& worker, std::uint32_t others) {
   for (std::uint32_t i = 0; i <= others && i < worker_count_; ++i) {
     ParkedHints& parked = workers_[(worker.index + i) % worker_count_].parked;
     if (parked.size() == 0) continue;
-    if (!polled) hints_poll();
+    if (!polled) hints_poll(), objects_poll();
     polled = true;
     any |= parked.look(i == 0 ? kParkedLook : parked.size(), [&](Fiber& fiber) { make_ready(fiber); });
   }

@@ -1,11 +1,11 @@
 // Runs fibers on threads: a queue of ready fibers for each worker, work stealing, sleep when there is nothing to do.
 //
 // A worker takes from its own queue, from the common one, from other workers, and polls what fibers wait for:
-// arrivals of hinted pages (parked_hints.hpp), timers, sockets. Who finds nothing spins for a while, then sleeps: one
-// of the sleepers in the poller, until the next timer, the others on a futex. Waking a worker is dear (a halted CPU,
-// an interrupt), so that new work wakes one only when no other is already looking. Who is the last to look and finds
-// something wakes the next before it runs that: somebody always looks or sleeps in the poller while there are workers
-// that do not run fibers.
+// arrivals of hinted pages and of far objects (parked_hints.hpp), timers, sockets. Who finds nothing spins for a
+// while, then sleeps: one of the sleepers in the poller, until the next timer, the others on a futex. Waking a worker
+// is dear (a halted CPU, an interrupt), so that new work wakes one only when no other is already looking. Who is the
+// last to look and finds something wakes the next before it runs that: somebody always looks or sleeps in the poller
+// while there are workers that do not run fibers.
 //
 // Everything here lies in memory that is never far.
 #pragma once
@@ -35,6 +35,7 @@ struct alignas(64) Worker {
   std::uint64_t signal_mask = 0;  // of its thread, as the kernel has it
   RunQueue ready;
   ParkedHints parked;
+  hl::far::detail::thread_slot* slot = nullptr;  // of its thread, for scopes of far objects; none without a runtime
   // Asleep. The list is guarded by Scheduler::sleepers_guard_.
   Worker* next_sleeper = nullptr;
   bool listed = false;
@@ -79,6 +80,7 @@ class Scheduler {
   void sleep(Worker& worker);
   void sleep_in_poller(Worker& worker);
   std::uint64_t longest_sleep_ns();
+  bool watch_objects();
   void begin_search(Worker& worker);
   void end_search(Worker& worker, bool found);
   void wake_one();

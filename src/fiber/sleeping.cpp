@@ -1,6 +1,7 @@
 // Workers without work: looking for some, sleeping, being woken.
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
@@ -16,6 +17,8 @@ constexpr std::uint64_t kArrivalsLookNs = 100'000;
 // So long a worker at least spins while a fiber of its own waits for pages: longer than a fetch over a fast network
 // takes. To sleep before costs a timer interrupt, which comes later than the page.
 constexpr std::uint64_t kArrivalsSpinNs = 250'000;
+// While fibers wait for far objects, whose device wakes the sleeper: for those that a thread brings, who blocks.
+constexpr std::uint64_t kObjectsLookNs = 500'000;
 constexpr std::uint64_t kOthersLookNs = 1'000'000;
 
 }  // namespace
@@ -47,7 +50,7 @@ Fiber* Scheduler::search(Worker& worker) {
       return fiber;
     }
     std::uint64_t now = now_ns();
-    if (until == 0) until = now + (worker.parked.size() != 0 ? std::max(spin_ns_, kArrivalsSpinNs) : spin_ns_);
+    if (until == 0) until = now + (worker.parked.for_pages() != 0 ? std::max(spin_ns_, kArrivalsSpinNs) : spin_ns_);
     if (now >= until) break;
     for (int i = 0; i < 20; ++i) __builtin_ia32_pause();
   }
@@ -106,13 +109,24 @@ void Scheduler::sleep_in_poller(Worker& worker) {
 std::uint64_t Scheduler::longest_sleep_ns() {
   poller_until_ns_.store(kNever);  // before the look at the timers: pairs with new_deadline()
   std::uint64_t longest = kNever, now = now_ns();
-  bool parked = std::any_of(workers_, workers_ + worker_count_, [](const Worker& w) { return w.parked.size() != 0; });
+  bool parked = false, pages = false;
+  for (const Worker& worker : std::span(workers_, worker_count_)) {
+    parked |= worker.parked.size() != 0;
+    pages |= worker.parked.for_pages() != 0;
+  }
   if (sleeping_.load() < worker_count_) longest = kOthersLookNs;
-  if (parked) longest = kArrivalsLookNs;
+  if (parked) longest = pages || !watch_objects() ? kArrivalsLookNs : kObjectsLookNs;
   if (std::uint64_t next = timers_.next_ns(); next != kNever)
     longest = std::min(longest, next > now ? next - now : 0);
   if (longest != kNever) poller_until_ns_.store(now + longest);
   return longest;
+}
+
+// The sleeper in the poller wakes when an object comes. False: no descriptor tells of that.
+bool Scheduler::watch_objects() {
+  const int descriptor = objects_descriptor();
+  if (descriptor >= 0) poller_->watch_once(descriptor);
+  return descriptor >= 0;
 }
 
 // The sleeper in the poller may have meant to sleep longer.

@@ -20,6 +20,7 @@
 #include "object/evacuator.hpp"
 #include "object/guards.hpp"
 #include "object/shared_budget.hpp"
+#include "object/waits.hpp"
 #include "paging/pager.hpp"
 
 namespace hinterland::object {
@@ -37,15 +38,6 @@ Grace& grace() {
 }
 
 Heap& heap() { return *g_heap.load(std::memory_order_relaxed); }  // callers hold a word of it, or saw its size
-
-// Allocations are local memory meanwhile. Cheaper than InsideRuntime, for calls that are no cancellation points.
-class Inside {
- public:
-  Inside() { ++t_inside_runtime; }
-  ~Inside() { --t_inside_runtime; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-};
 
 int fail(const Error& error) {
   std::snprintf(g_error.data(), g_error.size(), "%s%s%s", error.what(), error.next_step()[0] != '\0' ? "; " : "",
@@ -111,41 +103,12 @@ void leave_thread(Grace::Slot* slot) {
   grace().leave(slot);
 }
 
-void relieve(Grace::Slot* slot) {
-  InsideRuntime inside;
-  if (Heap* there = current_heap()) there->relieve(slot);
-}
-
-void* begin_object(std::size_t bytes, std::size_t alignment, const Type* type, std::uint32_t flags) {
-  Inside inside;
-  Grace::Call call(grace());
-  return heap().begin_object(bytes, alignment, type, (flags & hl::far::detail::kMakeNontemporal) != 0);
-}
-
 void finish_object(void* object, Word* owner) { heap().finish_object(object, owner); }
 
 void drop_object(void* object) {
   Inside inside;
   Grace::Call call(grace());
   heap().drop_object(object);
-}
-
-void* reach(Word* word, std::uint32_t flags, int* error) {
-  InsideRuntime inside;
-  Grace::Call call(grace());
-  const int before = errno;
-  void* object = heap().reach(word, flags, error);
-  errno = before;
-  return object;
-}
-
-std::size_t reach_many(Word* const* words, std::size_t count, std::uint32_t flags) {
-  InsideRuntime inside;
-  Grace::Call call(grace());
-  const int before = errno;
-  const std::size_t brought = heap().reach_many({words, count}, flags);
-  errno = before;
-  return brought;
 }
 
 void release(Word* word) {
@@ -212,6 +175,17 @@ __attribute__((visibility("default"))) constinit hl::far::detail::runtime hl_obj
     .move = hinterland::object::move,
     .lost = hinterland::object::lost,
     .wait_for_fork = hinterland::object::wait_for_fork,
+    .pin_now = hinterland::object::pin_now,
+    .pin_blocking = hinterland::object::pin_blocking,
+    .pin_later = hinterland::object::pin_later,
+    .pin_forget = hinterland::object::pin_forget,
+    .unpin = hinterland::object::unpin,
+    .begin_loop = hinterland::object::begin_loop,
+    .end_loop = hinterland::object::end_loop,
+    .gather = hinterland::object::gather,
+    .settle = hinterland::object::settle,
+    .wait = hinterland::object::wait,
+    .descriptor = hinterland::object::descriptor,
 };
 
 namespace hinterland::object {
@@ -223,6 +197,8 @@ Status begin_heap_as_told() {
 }
 
 void object_is_lost(Word* word, int error) { lost(word, error); }
+
+Grace& process_grace() { return grace(); }
 
 Heap* current_heap() { return g_heap.load(std::memory_order_acquire); }  // pairs with begin_heap()
 

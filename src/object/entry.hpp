@@ -13,6 +13,7 @@ namespace hinterland::object {
 Status begin_heap(const HeapOptions& options, std::unique_ptr<far::Device> device);
 void end_heap();
 Heap* current_heap();
+Grace& process_grace();  // there before the heap, and after it
 // As the environment says, unless it has begun. The error says why there is none.
 Status begin_heap_as_told();
 // Says which object is lost and raises SIGBUS (hl::far::detail::runtime::lost).

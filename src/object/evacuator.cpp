@@ -151,12 +151,15 @@ std::int64_t Evacuator::round() {
   const bool nobody_holds = !regions_.empty() && heap_.grace_.wait(heap_.interrupted_);
   std::int64_t freed = 0;
   if (nobody_holds) {
-    for (Region* region : regions_) empty(*region);
+    // acquire: pairs with the end of the scope in which it was pinned, or with the arrival, through Grace::wait()
+    for (Region* region : regions_)
+      if (region->pins.load(std::memory_order_acquire) == 0) empty(*region);
     write_placed();
     empty_waiting();
   }
   for (Region* region : regions_) {
-    const LocalLog::Left left = nobody_holds ? what_is_left(*region) : LocalLog::Left::some;
+    const bool to_be_looked_at = nobody_holds && region->pins.load(std::memory_order_relaxed) == 0;
+    const LocalLog::Left left = to_be_looked_at ? what_is_left(*region) : LocalLog::Left::some;
     freed += left == LocalLog::Left::nothing;
     heap_.local_->let_go(*region, left);
   }

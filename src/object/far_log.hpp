@@ -99,6 +99,7 @@ class FarLog {
   Result<std::unique_ptr<Port>> open_port() { return Port::open(*device_); }
 
  private:
+  friend class Arrivals;
   friend class FarWriter;
   struct Pin {
     PageRecord* record;

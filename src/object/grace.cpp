@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -114,12 +115,39 @@ void Grace::set_pressed(bool pressed) {
   show_phase_locked();
 }
 
+// Counted as nobody's first, and only then no longer as the thread's, so that drained() finds them in one of both.
+void Grace::take_scopes(Slot& slot, std::uint32_t* counts) {
+  for (int parity : {0, 1}) {
+    // relaxed: only this thread writes it
+    const std::uint32_t open = slot.active[parity].load(std::memory_order_relaxed);
+    if (open == 0) continue;
+    counts[parity] += open;
+    away_[parity].fetch_add(kOneChange + open, std::memory_order_relaxed);
+    // release: who sees it at 0 sees that away_ has changed. Pairs with drained().
+    slot.active[parity].store(0, std::memory_order_release);
+  }
+}
+
+void Grace::bring_scopes(Slot& slot, std::uint32_t* counts) {
+  for (int parity : {0, 1}) {
+    const std::uint32_t open = std::exchange(counts[parity], 0);
+    if (open == 0) continue;
+    slot.active[parity].store(slot.active[parity].load(std::memory_order_relaxed) + open, std::memory_order_relaxed);
+    // release: who sees that they are no longer nobody's sees them in the slot. Pairs with drained().
+    away_[parity].fetch_add(kOneChange - open, std::memory_order_release);
+  }
+}
+
+// A scope that is open is found, for between the two looks at away_ it was in one slot all the time: who has brought
+// it there did that before the first, and whoever takes it away before its slot is read shows in the second.
 bool Grace::drained(std::uint32_t parity) {
   LockGuard guard(mutex_);
+  const std::uint64_t before = away_[parity].load(std::memory_order_acquire);
+  if (before % kOneChange != 0) return false;
   for (const Thread& each : threads_)
-    // acquire: pairs with the release of scope::close()
+    // acquire: pairs with the release of scope::close(), and of take_scopes()
     if (each.slot.active[parity].load(std::memory_order_acquire) != 0) return false;
-  return true;
+  return away_[parity].load(std::memory_order_relaxed) == before;
 }
 
 bool Grace::drain(std::uint32_t parity, const std::atomic<bool>& give_up, std::uint64_t end_ns) {
@@ -212,6 +240,7 @@ std::vector<Grace::Stack> Grace::end_fork_in_child() {
   waiting_.reset_after_fork();
   closed_.store(0, std::memory_order_relaxed);
   strangers_.store(t_strange_calls, std::memory_order_relaxed);
+  for (auto& away : away_) away.store(0, std::memory_order_relaxed);  // fibers that will not run in the child
   forking_ = nullptr;
   show_phase_locked();
   std::vector<Stack> stacks;

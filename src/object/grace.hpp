@@ -11,6 +11,9 @@
 // If (4) does not see (1), then (1) came after the barrier on that thread, so (3) sees the mark. The thread pays no
 // barrier for that.
 //
+// A fiber that leaves its thread takes its scopes along: they are then counted as nobody's, and in the thread where
+// it goes on from there on. So counts move while drained() adds them up, and it looks again when one has.
+//
 // By the same barrier a fork waits until no other thread is within a call of the runtime, or an undivided step of a
 // container: in the child nothing is half done, and no lock is held by a thread that is not there.
 #pragma once
@@ -37,6 +40,11 @@ class Grace {
   Status begin_guards();
   // Every guard that is under way in another thread begins anew, and finds what the caller has written.
   static void restart_guards();
+
+  // The calling thread's open scopes become those of nobody who runs, and are still open: adds to counts[parity]. And
+  // they become its own, maybe in another thread; counts are 0 then.
+  void take_scopes(Slot& slot, std::uint32_t* counts);
+  void bring_scopes(Slot& slot, std::uint32_t* counts);
 
   // For the calling thread, one however often it asks, until as many calls of leave() give it to another. nullptr: no
   // memory.
@@ -71,6 +79,34 @@ class Grace {
     Grace& grace_;
     Slot* slot_;
   };
+  // A scope of the runtime's own, for a moment: of the calling thread. Nothing where that has no slot.
+  class Scope {
+   public:
+    Scope() : slot_(t_own) {
+      if (slot_ == nullptr) return;
+      parity_ = slot_->phase.load(std::memory_order_relaxed) & 1;
+      // As in hl::far::scope.
+      auto& active = slot_->active[parity_];
+      active.store(active.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    ~Scope() {
+      if (slot_ == nullptr) return;
+      auto& active = slot_->active[parity_];
+      active.store(active.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    explicit operator bool() const { return slot_ != nullptr; }
+
+   private:
+    Slot* slot_;
+    std::uint32_t parity_ = 0;
+  };
+
+  static bool has_slot() { return t_own != nullptr; }
+  // Within a Call: it is not in another one, nor in an undivided step, nor in a thread without a slot.
+  static bool is_outermost_call() { return t_own != nullptr && t_own->inside.load(std::memory_order_relaxed) == 1; }
   // As hl::far::detail::runtime says.
   void wait_for_fork(Slot* slot);
 
@@ -112,6 +148,10 @@ class Grace {
 
   static thread_local Slot* t_own;
   static thread_local std::uint32_t t_own_users, t_strange_calls;
+
+  // By parity: in the lower half, open scopes of those who run nowhere; in the upper half, how often that changed.
+  std::atomic<std::uint64_t> away_[2] = {0, 0};
+  static constexpr std::uint64_t kOneChange = std::uint64_t{1} << 32;
 
   Mutex waiting_;  // held by who waits
   Mutex mutex_;    // of what follows

@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
 #include "base/stats.hpp"
+#include "object/arrivals.hpp"
 #include "object/evacuator.hpp"
 
 namespace hinterland::object {
@@ -25,6 +26,10 @@ using hl::far::detail::kReachWrite;
 constexpr unsigned kSpins = 100;
 // One miss in so many is timed: a look at the clock costs a twentieth of one.
 constexpr std::uint64_t kMissesATimed = 16;
+
+// So often who waits for an object looks whether it comes by a read that nobody else gathers, and whether such a read
+// has begun since.
+constexpr std::uint64_t kGatherNs = 50'000, kLookNs = 5'000'000;
 
 // An evacuator holds a word busy for some copies; it may have lost its processor meanwhile.
 void pause(unsigned* spins) { ++*spins % kSpins == 0 ? static_cast<void>(sched_yield()) : __builtin_ia32_pause(); }
@@ -63,6 +68,8 @@ Result<std::unique_ptr<Heap>> Heap::create(const HeapOptions& options, std::uniq
     if (!port) return std::unexpected(port.error());
     heap->evacuators_.push_back(std::make_unique<Evacuator>(*heap, i, std::move(*port)));
   }
+  const far::DeviceInfo& info = heap->far_->device().info();
+  if (!info.synchronous && !info.direct) heap->arrivals_ = std::make_unique<Arrivals>(*heap);
   return heap;
 }
 
@@ -82,6 +89,7 @@ Heap::~Heap() {
     futex_wake(&asked_, INT32_MAX);
     evacuator->wait_for_end();
   }
+  arrivals_.reset();
   grace_.set_pressed(false);
 }
 
@@ -123,8 +131,10 @@ void Heap::end_locked(Header* header) {
 // --- made and ended
 // --------------------------------------------------------------------------------------------------
 
-void* Heap::begin_object(std::size_t bytes, std::size_t alignment, const Type* type, bool nontemporal) {
-  Header* header = room({rounded(bytes), alignment_class(alignment), type != nullptr, false, nontemporal, true});
+void* Heap::begin_object(std::size_t bytes, std::size_t alignment, const Type* type, bool nontemporal, bool at_once,
+                         bool may_go_beyond) {
+  Header* header =
+      room({rounded(bytes), alignment_class(alignment), type != nullptr, false, nontemporal, may_go_beyond, at_once});
   if (header == nullptr) return nullptr;
   if (type != nullptr) *reinterpret_cast<const Type**>(header->object() + object_bytes(header)) = type;
   return header->object();
@@ -148,8 +158,12 @@ void Heap::release(Word* word) {
   for (unsigned spins = 0;;) {
     std::uint64_t value = word->load(std::memory_order_acquire);
     if (value == 0) return;
-    if (is_busy(value) || is_kind(value, kArriving)) {
+    if (is_busy(value)) {
       pause(&spins);
+      continue;
+    }
+    if (is_kind(value, kArriving)) {
+      wait_for_arrival(word, value, &spins);
       continue;
     }
     if (is_kind(value, kFar) || is_kind(value, kFarLarge)) {
@@ -172,8 +186,12 @@ void Heap::release(Word* word) {
 void Heap::move(Word* from, Word* to) {
   for (unsigned spins = 0;;) {
     std::uint64_t value = from->load(std::memory_order_acquire);
-    if (is_busy(value) || is_kind(value, kArriving)) {
+    if (is_busy(value)) {
       pause(&spins);
+      continue;
+    }
+    if (is_kind(value, kArriving)) {
+      wait_for_arrival(from, value, &spins);
       continue;
     }
     if (value == 0 || is_kind(value, kFar) || is_kind(value, kFarLarge)) {
@@ -194,8 +212,9 @@ void Heap::move(Word* from, Word* to) {
 // --- reached
 // ---------------------------------------------------------------------------------------------------------
 
-void* Heap::reach(Word* word, std::uint32_t flags, int* error) {
+void* Heap::reach_there(Word* word, std::uint32_t flags, std::uint64_t* seen, bool patient) {
   const bool write = (flags & kReachWrite) != 0, lasting = (flags & kReachNontemporal) == 0;
+  *seen = 0;
   for (unsigned spins = 0;;) {
     std::uint64_t value = word->load(std::memory_order_acquire);
     if (is_local(value)) {
@@ -203,28 +222,43 @@ void* Heap::reach(Word* word, std::uint32_t flags, int* error) {
       // relaxed: the object's bytes came with the load above; what is taken away orders nothing.
       if (wanted == value || word->compare_exchange_weak(value, wanted, std::memory_order_relaxed))
         return address_of(value);
-    } else if (is_busy(value)) {
+    } else if (is_busy(value) && patient) {
       pause(&spins);
-    } else if (is_kind(value, kLeaving)) {
+    } else if (is_kind(value, kLeaving) && !is_busy(value)) {
       const std::uint64_t clean = (value & kWasClean) != 0 && !write ? kClean : 0;
       // acq_rel: the evacuator that fails to take it after this sees that it stays.
       if (!word->compare_exchange_weak(value, (value & kAddress) | clean, std::memory_order_acq_rel)) continue;
       figures_.stayed.fetch_add(1, std::memory_order_relaxed);
       return address_of(value);
-    } else if (is_kind(value, kArriving)) {
-      wait_for_arrival(word, value, &spins);
-    } else if (word->compare_exchange_weak(value, kArriving, std::memory_order_acquire)) {
-      return fetch(word, value, flags, error);
+    } else {
+      *seen = value;
+      return nullptr;
     }
+  }
+}
+
+void* Heap::reach(Word* word, std::uint32_t flags, int* error) {
+  for (unsigned spins = 0;;) {
+    std::uint64_t value;
+    if (void* there = reach_there(word, flags, &value); there != nullptr || value == 0) return there;
+    if (is_kind(value, kArriving))
+      wait_for_arrival(word, value, &spins);
+    else if (word->compare_exchange_weak(value, kArriving, std::memory_order_acquire))
+      return fetch(word, value, flags, error);
   }
 }
 
 void Heap::wait_for_arrival(Word* word, std::uint64_t value, unsigned* spins) {
   if (++*spins < kSpins) return __builtin_ia32_pause();
+  // It may come by a read that a fiber or coroutine of this very thread has begun.
+  if (arrivals_ != nullptr && arrivals_->drive()) return;
   if ((value & kWaited) == 0 && !word->compare_exchange_strong(value, value | kWaited, std::memory_order_relaxed))
     return;
   // The kind is in the lower half, which stands first.
-  futex_wait(reinterpret_cast<std::atomic<std::uint32_t>*>(word), static_cast<std::uint32_t>(kArriving | kWaited));
+  futex_wait(reinterpret_cast<std::atomic<std::uint32_t>*>(word), static_cast<std::uint32_t>(kArriving | kWaited),
+             arrivals_ == nullptr     ? 0
+             : arrivals_->any_begun() ? kGatherNs
+                                      : kLookNs);
 }
 
 // Ends arriving.
@@ -234,8 +268,8 @@ void Heap::settle_word(Word* word, std::uint64_t value) {
   if ((before & kWaited) != 0) futex_wake(reinterpret_cast<std::atomic<std::uint32_t>*>(word), INT32_MAX);
 }
 
-Header* Heap::room_for_far(std::uint64_t value, std::uint32_t flags, bool may_go_beyond) {
-  Asked asked{0, 0, false, true, (flags & kReachNontemporal) != 0, may_go_beyond};
+Header* Heap::room_for_far(std::uint64_t value, std::uint32_t flags, bool may_go_beyond, bool at_once) {
+  Asked asked{0, 0, false, true, (flags & kReachNontemporal) != 0, may_go_beyond, at_once};
   if (is_kind(value, kFar)) {
     asked.typed = (value & kTyped) != 0;
     asked.bytes = (far_units_of(value) - (asked.typed ? 1 : 0)) * kUnit;
@@ -338,7 +372,9 @@ void Heap::show_figures() {
 // ------------------------------------------------------------------------------------------------------------
 
 void Heap::before_fork(void (*when_still)()) {
+  forking_slot_ = grace_.enter();  // room is taken in scopes, which are a slot's
   grace_.begin_fork();
+  if (arrivals_ != nullptr) arrivals_->before_fork();
   // One that waits for scopes to end would wait for the caller's too.
   interrupted_.store(true, std::memory_order_relaxed);
   for (auto& evacuator : evacuators_) evacuator->hold();
@@ -353,17 +389,20 @@ void Heap::before_fork(void (*when_still)()) {
 void Heap::after_fork_in_parent(bool forked) {
   if (!forked) far_->fork_failed();
   grace_.end_fork_in_parent();
+  if (forking_slot_ != nullptr) grace_.leave(forking_slot_);
   for (auto& evacuator : evacuators_) evacuator->let_go();
 }
 
 void Heap::after_fork_in_child() {
   std::vector<Grace::Stack> stacks = grace_.end_fork_in_child();
+  if (forking_slot_ != nullptr) grace_.leave(forking_slot_);
   orphaned_.insert(orphaned_.end(), stacks.begin(), stacks.end());
   orphans_.store(!orphaned_.empty(), std::memory_order_relaxed);
   orphans_mutex_.reset_after_fork();
   stuck_.store(false, std::memory_order_relaxed);
   asked_.store(1, std::memory_order_relaxed);
   Status status = far_->after_fork_in_child();
+  if (arrivals_ != nullptr) arrivals_->after_fork_in_child();
   for (auto& evacuator : evacuators_) {
     auto port = status ? far_->open_port() : std::unexpected(status.error());
     if (status && !port) status = std::unexpected(port.error());

@@ -19,6 +19,7 @@
 
 namespace hinterland::object {
 
+class Arrivals;
 class Evacuator;
 
 struct HeapOptions {
@@ -29,6 +30,12 @@ struct HeapOptions {
   std::uint64_t far_bytes_max = 256 * kGiB;  // of tables' addresses
   unsigned evacuators = 1;
 };
+
+// How long who needs room in a scope waits for evacuators before he goes beyond the limit: what they make comes soon,
+// or not for long, for scopes that are open keep it.
+inline constexpr std::uint64_t kPatienceInScopeNs = 300'000;
+// And before a scope.
+inline constexpr std::uint64_t kPatienceNs = 10'000'000;
 
 // Relaxed: statistics, ordered with nothing.
 struct HeapFigures {
@@ -54,14 +61,21 @@ class Heap {
   Status begin();
 
   // As hl::far::detail::runtime says.
-  void* begin_object(std::size_t bytes, std::size_t alignment, const Type* type, bool nontemporal);
+  // `at_once`: evacuators are not waited for; !`may_go_beyond`: nullptr where there is no room within the limit.
+  void* begin_object(std::size_t bytes, std::size_t alignment, const Type* type, bool nontemporal,
+                     bool at_once = false, bool may_go_beyond = true);
   void finish_object(void* object, Word* owner);
   void drop_object(void* object);
   void* reach(Word* word, std::uint32_t flags, int* error);
+  // Without bringing it. nullptr: it is far or arriving, and *value is its word; or, for who is not patient, an
+  // evacuator has it for the time of some copies.
+  void* reach_there(Word* word, std::uint32_t flags, std::uint64_t* value, bool patient = true);
   std::size_t reach_many(std::span<Word* const> words, std::uint32_t flags);
   void release(Word* word);
   void move(Word* from, Word* to);
   void relieve(Grace::Slot* slot);
+  // A look at it for who does not block: true while it is worth waiting on.
+  bool still_pressed();
 
   // Fork: nothing is in the midst of anything between the two, in no thread. Child and parent have all objects: they
   // share the far pages, which nobody overwrites. Blocks while calls under way wait for the device. A child that
@@ -78,6 +92,8 @@ class Heap {
   LocalLog& local() { return *local_; }
   FarLog& far() { return *far_; }
   LocalMemory& memory() { return memory_; }
+  // Objects that are brought while nobody blocks. nullptr: the device answers at once, and nobody has to wait.
+  Arrivals* arrivals() { return arrivals_.get(); }
   // Of local memory, at least kLocalBytesMin. What is beyond it becomes far, soon and by evacuators. Any thread.
   void set_limit(std::uint64_t bytes);
   std::uint64_t memory_limit() const { return memory_.limit(); }
@@ -87,6 +103,7 @@ class Heap {
   HeapFigures& figures() { return figures_; }
 
  private:
+  friend class Arrivals;
   friend class Evacuator;
 
   Heap(std::uint64_t local_bytes, Grace& grace);
@@ -107,6 +124,7 @@ class Heap {
     unsigned alignment;  // class
     bool typed, placed, nontemporal;
     bool may_go_beyond;
+    bool at_once = false;  // without waiting for evacuators first
   };
   Header* room(const Asked& asked);
   Header* try_room(const Asked& asked, LocalLog::For purpose);
@@ -121,7 +139,7 @@ class Heap {
 
   // --- bringing
   void* fetch(Word* word, std::uint64_t value, std::uint32_t flags, int* error);
-  Header* room_for_far(std::uint64_t value, std::uint32_t flags, bool may_go_beyond);
+  Header* room_for_far(std::uint64_t value, std::uint32_t flags, bool may_go_beyond, bool at_once = false);
   void* arrived(Word* word, std::uint64_t value, Header* header, std::uint32_t flags);
   void not_arrived(Word* word, std::uint64_t value, Header* header);
   void settle_word(Word* word, std::uint64_t value);
@@ -135,6 +153,8 @@ class Heap {
   std::unique_ptr<FarLog> far_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // the first half for what is used again
   std::vector<std::unique_ptr<Evacuator>> evacuators_;
+  std::unique_ptr<Arrivals> arrivals_;
+  Grace::Slot* forking_slot_ = nullptr;  // of who forks, while it does
 
   // Regions left for the program: evacuators begin below low and end at high (AIFM: 12 and 22 %), and below pressed
   // who opens a scope waits for them.

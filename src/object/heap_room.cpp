@@ -10,11 +10,6 @@
 namespace hinterland::object {
 namespace {
 
-// In a scope: what is being made room by others comes soon or not for long, for scopes that are open keep it.
-constexpr std::uint64_t kPatienceInScopeNs = 300'000;
-// Before a scope.
-constexpr std::uint64_t kPatienceNs = 10'000'000;
-
 std::size_t own_lane(std::size_t lanes) {
   // A thread's block lies on pages of its own.
   return (reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()) >> 12) % lanes;
@@ -47,7 +42,7 @@ Header* Heap::room(const Asked& asked) {
   if (Header* header = try_room(asked, LocalLog::For::program)) return header;
   ask_evacuators();
   if (!asked.may_go_beyond) return nullptr;
-  for (const std::uint64_t end = now_ns() + kPatienceInScopeNs;
+  for (const std::uint64_t end = asked.at_once ? 0 : now_ns() + kPatienceInScopeNs;
        !stuck_.load(std::memory_order_relaxed) && now_ns() < end;) {
     const std::uint32_t before = progress_.load(std::memory_order_acquire);
     if (Header* header = try_room(asked, LocalLog::For::program)) return header;
@@ -100,15 +95,20 @@ void Heap::relieve(Grace::Slot* slot) {
   if (slot->active[0].load(std::memory_order_relaxed) != 0 || slot->active[1].load(std::memory_order_relaxed) != 0)
     return;
   const std::uint64_t started = now_ns();
-  while (grace_.pressed() && now_ns() < started + kPatienceNs) {
-    ask_evacuators();
+  for (;;) {
     const std::uint32_t before = progress_.load(std::memory_order_acquire);
-    if (local_->regions_left() >= pressed_regions())
-      grace_.set_pressed(false);
-    else
-      futex_wait(&progress_, before, kPatienceNs / 4);
+    if (now_ns() >= started + kPatienceNs || !still_pressed()) break;
+    futex_wait(&progress_, before, kPatienceNs / 4);
   }
   figures_.waited_ns.fetch_add(now_ns() - started, std::memory_order_relaxed);
+}
+
+bool Heap::still_pressed() {
+  if (!grace_.pressed()) return false;
+  ask_evacuators();
+  if (local_->regions_left() < pressed_regions()) return true;
+  grace_.set_pressed(false);
+  return false;
 }
 
 void Heap::made_room() {

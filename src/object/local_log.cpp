@@ -205,9 +205,16 @@ double fullness_of(const Region& region) {
 }  // namespace
 
 Region* LocalLog::claim_from_locked(std::deque<Queued>& queue) {
+  // relaxed: what is pinned after this look is seen by the evacuator's own.
+  const auto is_pinned = [&](std::size_t i) { return queue[i].region->pins.load(std::memory_order_relaxed) != 0; };
+  for (std::size_t passed = 0; passed < queue.size() && is_pinned(0); ++passed) {
+    queue.push_back(queue.front());
+    queue.pop_front();
+  }
   std::size_t best = queue.size();
   double least = 2;
   for (std::size_t i = 0; i < std::min(queue.size(), kCompared); ++i) {
+    if (is_pinned(i)) continue;
     const Region& region = *queue[i].region;
     const double full = fullness_of(region);
     // Somewhat emptier is no reason to leave the order of filling.

@@ -38,6 +38,9 @@ struct Region {
   std::uint32_t end = 0;                     // bytes filled; of an open one, the lane's
   std::uint64_t span_bytes = 0;              // of a span's first region: of the object, header and all
   std::atomic<std::uint64_t> live_bytes{0};  // to choose by
+  // Objects that must not move (hl::far::pinned). Grows within a scope or while the object's word is arriving, so
+  // that it is seen after Grace::wait(). Nothing is emptied that has one.
+  std::atomic<std::uint32_t> pins{0};
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   std::uint64_t left_bytes = kAll;  // of these, when an evacuator last let go of it: guarded by LocalLog::mutex_
 };

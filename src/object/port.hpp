@@ -20,6 +20,8 @@ class Port {
   // In a forked child, whose channel is its parent's: nothing of it is used any more, nor given back.
   void abandon() { static_cast<void>(channel_.release()); }
 
+  // For who does not block: requests for pages of this port, whose tags are his.
+  far::Channel& channel() { return *channel_; }
   std::byte* page(std::uint32_t index) { return pages_->bytes[index].data(); }
   // Does pages [first, first + pages.size()) of this port, all together. Blocks. errors[i]: 0 or errno. How many
   // failed.

@@ -18,7 +18,8 @@
 //   - busy to leaving: that evacuator, when its bytes are copied, and on the way to the device.
 //   - busy or leaving to far: that evacuator, when it is there. From leaving under the lock, and only if it still is.
 //   - far to arriving: who dereferences it, or looks ahead, by compare-and-swap.
-//   - arriving to local: that thread; or to far again when the device failed.
+//   - arriving to local: that thread, or whoever gathers what it has begun (arrivals.hpp); or to far again when the
+//     device failed.
 //   - any to another pointer's word, or none: the pointer's owner, under the lock of the object's region where it is
 //     local; waits while it is busy or arriving.
 //

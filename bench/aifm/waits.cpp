@@ -1,0 +1,127 @@
+// aifm_waits: what a miss of a far object costs where nobody blocks: random reads of objects of 64 bytes by a thread,
+// by fibers, or by coroutines in an event loop. Run it under `hinterland run`; bench/aifm/waits does, and compares.
+#include <coroutine>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "command/options.hpp"
+#include "hinterland/fiber.hpp"
+#include "hinterland/object.hpp"
+#include "hinterland/object_pin.hpp"
+
+namespace {
+
+struct Item {
+  std::uint64_t words[8];
+};
+
+struct Work {
+  std::string who;
+  std::size_t size_bytes = std::size_t{64} << 20;
+  std::uint64_t accesses = 50'000;
+  std::uint64_t waiters = 32;
+};
+
+using Items = std::vector<hl::far::ptr<Item>>;
+
+// What one of them does: a share of the accesses.
+struct Reader {
+  const Items& items;
+  std::uint64_t random;
+  std::uint64_t accesses;
+  std::uint64_t misses = 0, wrong = 0;
+
+  std::size_t next() {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    const std::size_t at = (random >> 33) % items.size();
+    misses += items[at].far_word()->load(std::memory_order_relaxed) & hl::far::detail::kAway;
+    return at;
+  }
+  void look(std::size_t at, const Item& there) { wrong += there.words[0] != at; }
+};
+
+void read_blocking(Reader& reader) {
+  for (std::uint64_t i = 0; i < reader.accesses; ++i) {
+    const std::size_t at = reader.next();
+    hl::far::scope held;
+    reader.look(at, *reader.items[at].deref(held));
+  }
+}
+
+struct Task {
+  struct promise_type {
+    Task get_return_object() { return {}; }
+    std::suspend_never initial_suspend() { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+Task read_awaiting(Reader& reader, std::uint64_t& running) {
+  for (std::uint64_t i = 0; i < reader.accesses; ++i) {
+    const std::size_t at = reader.next();
+    const auto there = co_await reader.items[at].pin();
+    reader.look(at, *there);
+  }
+  --running;
+}
+
+void read_all(const Work& work, std::vector<Reader>& readers) {
+  if (work.who == "thread") return read_blocking(readers.front());
+  if (work.who == "coroutines") {
+    std::uint64_t running = readers.size();
+    for (Reader& reader : readers) read_awaiting(reader, running);
+    while (running != 0) hl::far::arrivals::of_this_thread().wait(std::chrono::seconds(1));
+    return;
+  }
+  hl::fibers::run({.workers = 1}, [&] {
+    std::vector<hl::fibers::fiber> fibers;
+    for (Reader& reader : readers) fibers.emplace_back([&reader] { read_blocking(reader); });
+    for (auto& each : fibers) each.join();
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Work work;
+  bench::Options options("aifm_waits", "Measures misses of far objects, and prints as JSON the ns of one");
+  options.choice("who", work.who, {"thread", "fibers", "coroutines"}, "who reads; all of them in one thread");
+  options.number("--waiters", work.waiters, "fibers or coroutines", 1, 1 << 16);
+  options.size("--size", work.size_bytes, "of all objects together", "64M");
+  options.number("--accesses", work.accesses, "of all together", 1, UINT64_C(1) << 40);
+  if (std::optional<int> status = options.parse(argc, argv)) return *status;
+  const std::size_t count = work.size_bytes / sizeof(Item);
+  Items items;
+  items.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) items.push_back(hl::far::make<Item>(Item{{i}}));
+  const std::uint64_t waiters = work.who == "thread" ? 1 : work.waiters;
+  std::vector<Reader> readers;
+  for (std::uint64_t i = 0; i < waiters; ++i) readers.push_back({items, i + 1, work.accesses / waiters});
+  const std::uint64_t start = hinterland::now_ns();
+  read_all(work, readers);
+  const std::uint64_t ns = hinterland::now_ns() - start;
+  std::uint64_t misses = 0, wrong = 0;
+  for (const Reader& reader : readers) misses += reader.misses, wrong += reader.wrong;
+  if (wrong != 0 || misses == 0) {
+    std::fprintf(stderr, "aifm_waits: %llu objects were wrong, %llu missed\n", static_cast<unsigned long long>(wrong),
+                 static_cast<unsigned long long>(misses));
+    return 1;
+  }
+  hinterland::Json document{{"schema_version", 1},
+                            {"program", "aifm_waits"},
+                            {"who", work.who},
+                            {"waiters", waiters},
+                            {"misses", misses},
+                            {"unit", "ns"},
+                            {"value", static_cast<double>(ns) / static_cast<double>(misses)}};
+  std::puts(document.dump(1).c_str());
+  return 0;
+}
