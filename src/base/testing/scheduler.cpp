@@ -154,7 +154,7 @@ bool Scheduler::delays(void* what, std::uint64_t value, void (*apply)(void* what
   const std::uint64_t known = movers_[current_].history;
   const bool late = decide(2) == 1;
   movers_[current_].history = known;
-  if (!late) return false;
+  if (!late) return show_late_stores(current_), false;  // what was stored before is seen before
   movers_[current_].late.push_back({what, value, apply});
   return true;
 }
