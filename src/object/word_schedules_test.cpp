@@ -116,6 +116,7 @@ TEST_F(WordSchedules, TwoRounds) {
   WordOptions options;
   options.rounds = 2;
   explore_groups({{Kind::read, Kind::evacuate}}, options, {Start::hot});
+  explore_groups({{Kind::write, Kind::evacuate}}, options, {Start::clean});  // what is written is clean no more
   report("two rounds");
 }
 
@@ -160,7 +161,8 @@ TEST_F(WordSchedules, LargeObjects) {
 TEST_F(WordSchedules, ObjectsThatHoldOthers) {
   WordOptions options;
   options.shape = Shape::holder;
-  explore_groups({{Kind::read_other, Kind::evacuate}, {Kind::reset, Kind::evacuate}}, options, {Start::hot});
+  explore_groups({{Kind::read_other, Kind::evacuate}, {Kind::reset, Kind::evacuate}}, options,
+                 {Start::cold, Start::hot, Start::far});
   if (!wanted().empty())
     explore_groups(
         {{Kind::write_other, Kind::evacuate}, {Kind::take_out, Kind::evacuate}, {Kind::evacuate, Kind::evacuate}},
