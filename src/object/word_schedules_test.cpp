@@ -202,6 +202,7 @@ TEST_F(WordSchedules, AWriteFails) {
   options.trouble = Trouble::one_write_fails;
   explore_groups({{Kind::write, Kind::evacuate}, {Kind::reset, Kind::evacuate}}, options, {Start::cold});
   options.shape = Shape::large;
+  explore_groups({{Kind::reset, Kind::evacuate}}, options, {Start::cold});
   if (!wanted().empty()) explore_groups({{Kind::write, Kind::evacuate}}, options);
   report("a write fails");
 }

@@ -302,10 +302,6 @@ OBJECT_MUTANTS = [
     ("I1", "pointers in an object that moves on do not move", "evacuator.cpp",
      "word->store(0, std::memory_order_relaxed); heap->move(",
      "static_cast<void>(heap), static_cast<void>(distance); if (false) heap->move("),
-    ("I6", "what waits for what it holds stays busy", "evacuator.cpp",
-     "if (!holds_local_objects(header)) return write_out(header, value); "
-     "header->owner_word()->store(value, std::memory_order_release);",
-     "if (!holds_local_objects(header)) return write_out(header, value);"),
     ("I6", "a piece of a large object that was copied stays busy", "evacuator.cpp",
      "std::memcpy(to, header->object() + offset, bytes); header->owner_word()->store(value, std::memory_order_release);",
      "std::memcpy(to, header->object() + offset, bytes); static_cast<void>(value);"),
