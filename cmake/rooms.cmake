@@ -118,6 +118,12 @@ function(hl_test name)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS unit)
 endfunction()
 
+# What explores interleavings of a room that is compiled with HINTERLAND_STEPPED (src/base/atomic.hpp): sources of that
+# room's library, and of its test, which replace the locks of hl_base.
+set(HINTERLAND_EXPLORER explorer.cpp fiber.cpp happens_before.cpp scheduler.cpp)
+list(TRANSFORM HINTERLAND_EXPLORER PREPEND ${CMAKE_SOURCE_DIR}/src/base/testing/)
+set(HINTERLAND_LOCK_SEAMS ${CMAKE_SOURCE_DIR}/src/base/testing/lock_seams.cpp)
+
 # hl_fuzz(NAME SOURCES a_fuzz.cpp USES room ...): a libFuzzer target beside its unit, with its seeds in
 # test/fuzz/seeds/NAME. `make fuzz` builds it with clang; every other build links a plain driver that replays the
 # seeds, as a test. They have one thread.

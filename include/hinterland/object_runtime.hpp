@@ -6,6 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
+// The runtime's own tests put another template here, which lets several threads' steps come in every order.
+#ifndef HL_FAR_ATOMIC
+#define HL_FAR_ATOMIC std::atomic
+#endif
+
 namespace hl::far::detail {
 
 // A pointer's word. While the object is local and nothing is to be done for it, the word is its address; three low
@@ -16,7 +21,7 @@ namespace hl::far::detail {
 //
 // kCold: not used since an evacuator looked. kClean: equal to its far copy. Both are taken away by who uses or writes
 // it, so that the usual word has neither.
-using word = std::atomic<std::uint64_t>;
+using word = HL_FAR_ATOMIC<std::uint64_t>;
 inline constexpr std::uint64_t kAway = 1, kCold = 2, kClean = 4, kFlags = 7;
 
 // What a type holds: calls visit(context, w) for the word of each far pointer inside an object. Program's code; lives
@@ -29,11 +34,11 @@ struct type {
 struct alignas(64) thread_slot {
   // Bit 0: the parity in which scopes that begin are counted. kPressed: memory is short, and who is in no scope
   // waits. kForking: another thread forks, and nobody begins a call.
-  std::atomic<std::uint32_t> phase{0};
+  HL_FAR_ATOMIC<std::uint32_t> phase{0};
   static constexpr std::uint32_t kPressed = 2, kForking = 4;
-  std::atomic<std::uint32_t> active[2] = {0, 0};  // scopes that are open, by parity
-  std::uint32_t lane = 0;                         // the runtime's
-  std::atomic<std::uint32_t> inside{0};           // calls and undivided steps that it is in: a fork waits for 0
+  HL_FAR_ATOMIC<std::uint32_t> active[2] = {0, 0};  // scopes that are open, by parity
+  std::uint32_t lane = 0;                           // the runtime's
+  HL_FAR_ATOMIC<std::uint32_t> inside{0};           // calls and undivided steps that it is in: a fork waits for 0
 };
 
 // As hl::far::heap_options, which says what they mean.

@@ -81,7 +81,7 @@ class shared_ptr {
   friend struct std::hash<shared_ptr<T>>;
   struct shared {
     ptr<T> object;
-    std::atomic<std::size_t> owners{1};
+    HL_FAR_ATOMIC<std::size_t> owners{1};
   };
   shared* shared_ = nullptr;
 };

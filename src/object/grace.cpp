@@ -1,23 +1,24 @@
 #include "object/grace.hpp"
 
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <new>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/raw_call.hpp"
+#include "object/all_threads.hpp"
 
 namespace hinterland::object {
 namespace {
 
 // Scopes are short: most end while one looks a few times. After that, the processor is better given to them.
-constexpr int kLooksBeforeYield = 64, kYieldsBeforeSleep = 64;
+constexpr int kLooksBeforeYield = kStepped ? 0 : 64, kYieldsBeforeSleep = kStepped ? INT_MAX : 64;
 constexpr std::uint64_t kSleepNs = 50'000;
 
 void sleep_ns(std::uint64_t ns) {
@@ -47,24 +48,23 @@ Grace::Stack own_stack() {
 }  // namespace
 
 Status Grace::begin() {
-  const long done = raw::call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0);
-  if (done == 0) return {};
+  const int error = all_threads::allow_barriers();
+  if (error == 0) return {};
   return std::unexpected(
-      Error::make(static_cast<int>(-done), "membarrier(2) is not to be had")
+      Error::make(error, "membarrier(2) is not to be had")
           .remedy("far objects need it: Linux 4.14 or newer, and a system call filter that allows it"));
 }
 
 Status Grace::begin_guards() {
-  const long done = raw::call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0);
-  if (done != 0)
-    return std::unexpected(Error::make(static_cast<int>(-done), "membarrier(2) cannot restart sequences")
+  if (const int error = all_threads::allow_restarts(); error != 0)
+    return std::unexpected(Error::make(error, "membarrier(2) cannot restart sequences")
                                .remedy("guards need it: Linux 5.10 or newer with CONFIG_RSEQ"));
   has_guards_.store(true, std::memory_order_relaxed);
   return {};
 }
 
 // begin_guards() has tried it. A filter that forbids it later would leave guards under way while bytes are moved.
-void Grace::restart_guards() { HL_CHECK(raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0) == 0); }
+void Grace::restart_guards() { HL_CHECK(all_threads::restart_sequences()); }
 
 thread_local Grace::Slot* Grace::t_own = nullptr;
 thread_local std::uint32_t Grace::t_own_users = 0, Grace::t_strange_calls = 0;
@@ -161,7 +161,7 @@ bool Grace::drain(std::uint32_t parity, const std::atomic<bool>& give_up, std::u
 bool Grace::wait(const std::atomic<bool>& give_up, std::uint64_t limit_ns) {
   LockGuard guard(waiting_);
   const std::uint64_t end_ns = limit_ns == 0 ? 0 : now_ns() + limit_ns;
-  raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+  all_threads::pass_a_barrier();
   if (has_guards_.load(std::memory_order_relaxed)) restart_guards();
   // Stragglers, which read the parity before the last change and counted after it. No new ones come, so this ends.
   if (!drain(parity_ ^ 1, give_up, end_ns)) return false;
@@ -223,7 +223,7 @@ void Grace::begin_fork() {
     forking_ = t_own != nullptr ? t_own : &nobody;
     show_phase_locked();
   }
-  raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+  all_threads::pass_a_barrier();
   for (int look = 0; !outside(); ++look) pause_after(look);
 }
 

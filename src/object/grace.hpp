@@ -26,6 +26,7 @@
 #include "base/error.hpp"
 #include "base/mutex.hpp"
 #include "hinterland/object_runtime.hpp"
+#include "object/stepped.hpp"
 
 namespace hinterland::object {
 

@@ -33,6 +33,7 @@
 #include <cstdint>
 
 #include "hinterland/object_runtime.hpp"
+#include "object/stepped.hpp"
 
 namespace hinterland::object {
 
@@ -122,7 +123,7 @@ class Header {
   void set_owner(std::uint64_t owner) { value_.store((value() & ~kOwner) | owner, std::memory_order_release); }
 
  private:
-  std::atomic<std::uint64_t> value_;
+  Atomic<std::uint64_t> value_;
 };
 static_assert(sizeof(Header) == 8);
 

@@ -191,7 +191,118 @@ FIBER_MUTANTS = [
      "make_ready(fiber); break;", "break;"),
 ]
 
+# Of the protocol of far pointers' words (src/object/words.hpp). The invariants are those of the page machine where they
+# have the same: one mover, no lost write, clean means equal, no invented data, bounded, no waiting on ourselves.
 OBJECT_MUTANTS = [
     ("", "evacuators do not wait for guards", "grace.cpp",
      "if (has_guards_.load(std::memory_order_relaxed)) restart_guards();", ""),
+    # --- memory orders
+    ("I4", "who has waited for an object does not acquire it", "heap.cpp",
+     "std::uint64_t value = word->load(std::memory_order_acquire); if (is_local(value)) {",
+     "std::uint64_t value = word->load(std::memory_order_relaxed); if (is_local(value)) {"),
+    ("I4", "an object that was brought is not released", "heap.cpp",
+     "const std::uint64_t before = word->exchange(value, std::memory_order_release);",
+     "const std::uint64_t before = word->exchange(value, std::memory_order_relaxed);"),
+    ("I4", "an object that has moved on is not released", "evacuator.cpp",
+     "word->store(reinterpret_cast<std::uint64_t>(to->object()) | kCold | ((value & kWasClean) != 0 ? kClean : 0), "
+     "std::memory_order_release);",
+     "word->store(reinterpret_cast<std::uint64_t>(to->object()) | kCold | ((value & kWasClean) != 0 ? kClean : 0), "
+     "std::memory_order_relaxed);"),
+    ("I4", "a dereference does not acquire", "../../include/hinterland/object.hpp",
+     "const std::uint64_t value = word_.load(std::memory_order_acquire); "
+     "if ((value & (detail::kAway | detail::kCold)) == 0) [[likely]]",
+     "const std::uint64_t value = word_.load(std::memory_order_relaxed); "
+     "if ((value & (detail::kAway | detail::kCold)) == 0) [[likely]]"),
+    ("I2", "the end of a scope does not release", "../../include/hinterland/object.hpp",
+     "active.store(active.load(std::memory_order_relaxed) - 1, std::memory_order_release);",
+     "active.store(active.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);"),
+    ("I2", "evacuators do not acquire what a scope has done", "grace.cpp",
+     "if (each.slot.active[parity].load(std::memory_order_acquire) != 0) return false;",
+     "if (each.slot.active[parity].load(std::memory_order_relaxed) != 0) return false;"),
+    # --- scopes
+    ("I1", "evacuators do not wait for scopes", "evacuator.cpp",
+     "!regions_.empty() && heap_.grace_.wait(heap_.interrupted_);", "!regions_.empty();"),
+    ("I1", "evacuators make no thread pass a barrier", "grace.cpp",
+     "all_threads::pass_a_barrier(); if (has_guards_", "if (has_guards_"),
+    ("I1", "evacuators do not wait for stragglers of the other parity", "grace.cpp",
+     "if (!drain(parity_ ^ 1, give_up, end_ns)) return false;", ""),
+    ("I1", "evacuators wait for scopes before they mark", "evacuator.cpp",
+     "for (Region* region : regions_) mark(*region); "
+     "const bool nobody_holds = !regions_.empty() && heap_.grace_.wait(heap_.interrupted_);",
+     "const bool nobody_holds = !regions_.empty() && heap_.grace_.wait(heap_.interrupted_); "
+     "for (Region* region : regions_) mark(*region);"),
+    # --- the word: dereference and arrival
+    ("I1", "an object that leaves is used without being taken back", "heap.cpp",
+     "if (!word->compare_exchange_weak(value, (value & kAddress) | clean, std::memory_order_acq_rel)) continue;",
+     "static_cast<void>(clean);"),
+    ("I2", "an object that is taken back to be written stays clean", "heap.cpp",
+     "(value & kWasClean) != 0 && !write ? kClean : 0;", "(value & kWasClean) != 0 ? kClean : 0;"),
+    ("I2", "an object that is brought to be written is clean", "heap.cpp",
+     "else if ((flags & kReachWrite) == 0) bits |= kClean;", "else if (flags != UINT32_MAX) bits |= kClean;"),
+    ("I2", "a write to a clean object does not say so", "heap.cpp",
+     "value & ~((lasting ? kCold : 0) | (write ? kClean : 0));", "value & ~(lasting || write ? kCold : 0);"),
+    ("I1", "two threads bring the same object", "heap.cpp",
+     "} else if (word->compare_exchange_weak(value, kArriving, std::memory_order_acquire)) {",
+     "} else if (word->store(kArriving, std::memory_order_release), true) {"),
+    ("I6", "who brings an object wakes nobody", "heap.cpp",
+     "if ((before & kWaited) != 0) futex_wake(reinterpret_cast<std::atomic<std::uint32_t>*>(word), INT32_MAX);",
+     "static_cast<void>(before);"),
+    ("I6", "an object that cannot be brought is arriving for ever", "heap.cpp",
+     "settle_word(word, value); if (header == nullptr) return;",
+     "static_cast<void>(word), static_cast<void>(value); if (header == nullptr) return;"),
+    ("I5", "the room of an object that cannot be brought stays taken", "heap.cpp",
+     "LockGuard guard(local_->region_of(header).lock); end_locked(header); } std::size_t Heap::reach_many",
+     "} std::size_t Heap::reach_many"),
+    ("I1", "a brought object is shown before its header names its pointer", "heap.cpp",
+     "header->set_owner(Header::owner_of(word)); settle_word(word, bits);",
+     "settle_word(word, bits); header->set_owner(Header::owner_of(word));"),
+    # --- the word: move and end
+    ("I1", "a pointer that moves does not tell the header", "heap.cpp",
+     "return Header::of(address_of(now))->set_owner(Header::owner_of(to));", "return;"),
+    ("I1", "who moves a pointer does not look again under the lock", "heap.cpp",
+     "const std::uint64_t now = from->load(std::memory_order_acquire); "
+     "if (address_of(now) != address_of(value) || !(is_local(now) || is_kind(now, kLeaving)) || is_busy(now)) continue;",
+     "const std::uint64_t now = value;"),
+    ("I1", "who ends an object does not look again under the lock", "heap.cpp",
+     "const std::uint64_t now = word->load(std::memory_order_acquire); "
+     "if (address_of(now) != address_of(value) || !(is_local(now) || is_kind(now, kLeaving)) || is_busy(now)) continue;",
+     "const std::uint64_t now = value;"),
+    ("I5", "the far copy of an object that ends stays", "heap.cpp",
+     "give_up_far_copy(header); return end_locked(header);", "return end_locked(header);"),
+    ("I4", "a far copy is given up twice", "heap.cpp",
+     "const std::uint64_t location = std::exchange(*location_at(header), 0);",
+     "const std::uint64_t location = *location_at(header);"),
+    # --- evacuation
+    ("I1", "an evacuator takes what somebody has taken back", "evacuator.cpp",
+     "if (!is_kind(value, kLeaving) || address_of(value) != header->object()) continue;  // it stays", ""),
+    ("I2", "what was used while it was written becomes far", "evacuator.cpp",
+     "if (!is_kind(value, kLeaving) || address_of(value) != header->object()) return false; // release: pairs",
+     "// release: pairs"),
+    ("I3", "what was written is let go of as clean", "evacuator.cpp",
+     "((value & kClean) != 0 ? kWasClean : 0);", "kWasClean;"),
+    ("I4", "what could not be written becomes far", "evacuator.cpp",
+     "if (writer_.failed(page_index) || !become_far_locked(header, far))", "if (!become_far_locked(header, far))"),
+    ("I5", "the far copy of what stays is kept beside it", "evacuator.cpp",
+     "if (writer_.failed(page_index) || !become_far_locked(header, far)) heap_.far_->free(location, units);",
+     "if (!writer_.failed(page_index)) become_far_locked(header, far);"),
+    ("I5", "the old far copy of what is written anew stays", "evacuator.cpp",
+     "Word* word = header->owner_word(); heap_.give_up_far_copy(header);", "Word* word = header->owner_word();"),
+    ("I5", "where an object was that has moved on stays taken", "evacuator.cpp",
+     "header->owner()); heap_.end_locked(header);", "header->owner());"),
+    ("I1", "an object that has moved on is shown before its header names its pointer", "evacuator.cpp",
+     "to->set(units, header->value() & (Header::kPlaced | Header::kIsTyped | std::uint64_t{3} << Header::kAlignmentShift), "
+     "header->owner()); heap_.end_locked(header); // release: pairs with the acquire of who dereferences it. "
+     "word->store(reinterpret_cast<std::uint64_t>(to->object()) | kCold | ((value & kWasClean) != 0 ? kClean : 0), "
+     "std::memory_order_release);",
+     "word->store(reinterpret_cast<std::uint64_t>(to->object()) | kCold | ((value & kWasClean) != 0 ? kClean : 0), "
+     "std::memory_order_release); to->set(units, header->value() & (Header::kPlaced | Header::kIsTyped | "
+     "std::uint64_t{3} << Header::kAlignmentShift), header->owner()); heap_.end_locked(header);"),
+    ("I4", "what holds local objects becomes far", "evacuator.cpp",
+     "if (header->typed() && holds_local_objects(header)) {", "if (false) {"),
+    ("I1", "pointers in an object that moves on do not move", "evacuator.cpp",
+     "word->store(0, std::memory_order_relaxed); heap->move(",
+     "static_cast<void>(heap), static_cast<void>(distance); if (false) heap->move("),
+    ("I6", "a piece of a large object that was copied stays busy", "evacuator.cpp",
+     "std::memcpy(to, header->object() + offset, bytes); header->owner_word()->store(value, std::memory_order_release);",
+     "std::memcpy(to, header->object() + offset, bytes); static_cast<void>(value);"),
 ]

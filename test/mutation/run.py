@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = {
     "paging": (["page_machine_test", "machine_threads_test", "page_machine_schedules_test"], 600, MUTANTS),
     "fiber": (["fiber_sleeping_test", "fiber_test", "fiber_hinting_test"], 120, FIBER_MUTANTS),
-    "object": (["object_guards_test"], 400, OBJECT_MUTANTS),
+    "object": (["word_schedules_test", "object_guards_test"], 400, OBJECT_MUTANTS),
 }
 
 

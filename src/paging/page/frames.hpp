@@ -15,11 +15,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/atomic.hpp"
 #include "base/error.hpp"
 #include "base/mutex.hpp"
 #include "far/device.hpp"
 #include "kernel/kernel.hpp"
-#include "paging/page/atomic.hpp"
 
 namespace hinterland {
 

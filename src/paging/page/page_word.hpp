@@ -22,9 +22,9 @@
 
 #include <cstdint>
 
+#include "base/atomic.hpp"
 #include "base/check.hpp"
 #include "far/device.hpp"
-#include "paging/page/atomic.hpp"
 
 namespace hinterland {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "paging/testing/explorer.hpp"
+#include "paging/testing/interleaving.hpp"
 
 namespace hinterland::testing {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "paging/testing/scheduler.hpp"
+#include "base/testing/scheduler.hpp"
 
 namespace hinterland::testing {
 

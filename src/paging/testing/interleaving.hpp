@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/explorer.hpp"
 #include "paging/testing/ghost.hpp"
 #include "paging/testing/page_machine.hpp"
-#include "paging/testing/scheduler.hpp"
 #include "paging/testing/stepped_kernel.hpp"
 
 namespace hinterland::testing {
@@ -77,18 +77,19 @@ struct InterleavingOptions {
   std::uint32_t frames = 8;
 };
 
-class Interleaving final : public Scheduler::Listener {
+class Interleaving final : public Explored, public Scheduler::Listener {
  public:
   explicit Interleaving(const InterleavingOptions& options);
 
   void add(MoverSpec mover);
   // A thread that goes on for `operations` operations of these kinds, on pages of its choice.
   void add_random(std::vector<MoverKind> kinds, std::uint64_t operations, std::uint64_t seed);
-  // One schedule. "" or what is wrong.
-  std::string run(const Scheduler::Choose& choose, std::uint64_t steps_max = UINT64_MAX);
-  // Everything that the future depends on.
-  std::uint64_t state() const;
-  Scheduler& scheduler() { return scheduler_; }
+
+  // --- Explored
+  std::string run(const Scheduler::Choose& choose, std::uint64_t steps_max = UINT64_MAX) override;
+  std::uint64_t state() const override;
+  Scheduler& scheduler() override { return scheduler_; }
+
   // From the policy: false when this evictor has had its rounds.
   bool evictor_goes_round();
   PageMachine& machine() { return *machine_; }

@@ -1,5 +1,5 @@
-// Where the movers would wait or talk to Linux directly, they come to the scheduler instead. Linked before the rooms
-// of the same functions: the locks of src/base/mutex.cpp and the calls of reservation.hpp.
+// Where the movers would wait or talk to Linux directly, they come to the scheduler instead: beside the locks
+// (base/testing/lock_seams.cpp) the calls of reservation.hpp. Linked before the rooms of the same functions.
 #include "paging/testing/step_seams.hpp"
 
 #include <sys/mman.h>
@@ -10,10 +10,8 @@
 #include <ctime>
 
 #include "base/check.hpp"
-#include "base/log.hpp"
-#include "base/mutex.hpp"
+#include "base/testing/scheduler.hpp"
 #include "paging/page/reservation.hpp"
-#include "paging/testing/scheduler.hpp"
 
 namespace hinterland {
 
@@ -52,20 +50,6 @@ void testing::begin_machine(FakeKernel* kernel) {
   g_told = kernel;
 }
 
-void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t expected, std::uint64_t, bool) {
-  Scheduler* scheduler = Scheduler::running();
-  // Out of movers there is nobody who could wake us.
-  if (scheduler != nullptr) scheduler->futex_wait(word, [word, expected] { return word->load() == expected; });
-}
-
-void futex_wake(std::atomic<std::uint32_t>* word, int, bool) {
-  if (Scheduler* scheduler = Scheduler::running()) scheduler->futex_wake(word);
-}
-
-void Mutex::lock_slow() {
-  while (!try_lock()) Scheduler::running()->block_until("a mutex", [this] { return state_.load() == kFree; });
-}
-
 // Memory for a machine, the same for each of them: thousands are built one after the other.
 void* raw_mmap(void* address, std::size_t length, int protection, int flags, int) {
   if ((flags & MAP_FIXED) == 0) return g_memory.take(length);
@@ -87,14 +71,6 @@ int raw_mprotect(void* address, std::size_t length, int protection) {
 }
 
 int raw_madvise(void*, std::size_t, int) { return 0; }
-
-// Each machine says once that its device is full, and there are thousands.
-void log::set_level(Level) {}
-log::Level log::level() { return Level::quiet; }
-void log::error(const char*, ...) {}
-void log::warning(const char*, ...) {}
-void log::info(const char*, ...) {}
-void log::debug(const char*, ...) {}
 
 }  // namespace hinterland
 

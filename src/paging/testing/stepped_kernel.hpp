@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/inside.hpp"
+#include "base/testing/scheduler.hpp"
 #include "kernel/fake_kernel.hpp"
-#include "paging/testing/scheduler.hpp"
 
 namespace hinterland::testing {
 

@@ -1,4 +1,4 @@
-#include "paging/testing/explorer.hpp"
+#include "base/testing/explorer.hpp"
 
 #include <unordered_set>
 #include <vector>
@@ -20,25 +20,24 @@ std::string spelled(const std::vector<Decision>& decisions) {
 
 }  // namespace
 
-Exploration explore(const std::function<std::unique_ptr<Interleaving>()>& make, std::uint64_t schedules_max,
-                    bool prune) {
+Exploration explore(const std::function<std::unique_ptr<Explored>()>& make, std::uint64_t schedules_max, bool prune) {
   Exploration result;
   std::unordered_set<std::uint64_t> seen;
   std::vector<Decision> decisions;
   do {
-    std::unique_ptr<Interleaving> interleaving = make();
+    std::unique_ptr<Explored> explored = make();
     std::size_t depth = 0;
     bool known = false;  // from here on it was explored: only to the end of this run
     auto choose = [&](std::span<const std::size_t> ready) -> std::size_t {
       if (depth < decisions.size()) return decisions[depth++].chosen;
-      if (!known && prune && !seen.insert(interleaving->state()).second) known = true;
+      if (!known && prune && !seen.insert(explored->state()).second) known = true;
       if (known) return 0;
       decisions.push_back({ready.size(), 0});
       ++depth;
       return 0;
     };
-    std::string wrong = interleaving->run(choose, kStepsMax);
-    result.steps += interleaving->scheduler().steps();
+    std::string wrong = explored->run(choose, kStepsMax);
+    result.steps += explored->scheduler().steps();
     ++result.schedules;
     if (!wrong.empty()) {
       result.wrong = wrong + spelled(decisions);

@@ -1,10 +1,10 @@
-#include "paging/testing/scheduler.hpp"
+#include "base/testing/scheduler.hpp"
 
 #include <array>
 #include <utility>
 
 #include "base/check.hpp"
-#include "paging/testing/stepped_atomic.hpp"
+#include "base/testing/stepped_lock.hpp"
 
 namespace hinterland::testing {
 namespace {
@@ -33,6 +33,7 @@ void Scheduler::add(std::string name, std::function<void()> body, bool backgroun
       work();
     } catch (const StopMover&) {  // NOLINT(bugprone-empty-catch): thrown to leave the mover's stack, no more
     }
+    show_late_stores(index);
     movers_[index].done = true;
   });
 }
@@ -93,6 +94,7 @@ std::string Scheduler::run(const Choose& choose, std::uint64_t steps_max) {
     mover.waits_for = nullptr;
     mover.napping_since = 0;
     ++steps_;
+    listener_.entering(current_);
     g_running = this;
     fibers_[current_]->enter();
     g_running = nullptr;
@@ -135,6 +137,43 @@ void Scheduler::nap() {
   leave();
 }
 
+void Scheduler::nap_at(const void* site) {
+  Mover& mover = movers_[current_];
+  if (mover.napped_at == site)
+    mover.history = mover.history_at_nap;
+  else
+    mover.history_at_nap = mover.history;
+  mover.napped_at = site;
+  block_until("a change", [this, before = changes_] { return changes_ != before; });
+}
+
+bool Scheduler::delays(void* what, std::uint64_t value, void (*apply)(void* what, std::uint64_t value)) {
+  if (!listener_.may_be_late(what)) return false;
+  point(mix(14, listener_.name_of(what)));
+  // Once the store is seen, nobody knows whether it was late.
+  const std::uint64_t known = movers_[current_].history;
+  const bool late = decide(2) == 1;
+  movers_[current_].history = known;
+  if (!late) return show_late_stores(current_), false;  // what was stored before is seen before
+  movers_[current_].late.push_back({what, value, apply});
+  return true;
+}
+
+std::uint64_t Scheduler::own_view(const void* what, std::uint64_t value) const {
+  for (const LateStore& store : movers_[current_].late)
+    if (store.what == what) value = store.value;
+  return value;
+}
+
+void Scheduler::show_late_stores(std::size_t mover) {
+  for (const LateStore& store : movers_[mover].late) store.apply(store.what, store.value), ++changes_;
+  movers_[mover].late.clear();
+}
+
+void Scheduler::show_all_late_stores() {
+  for (std::size_t i = 0; i < movers_.size(); ++i) show_late_stores(i);
+}
+
 std::size_t Scheduler::decide(std::size_t choices) {
   static constexpr std::array<std::size_t, 32> kNumbers{};  // there is no mover behind a choice
   if (choices < 2) return 0;
@@ -173,33 +212,71 @@ void Scheduler::spin_check(const void* word, std::uint64_t value) {
 
 std::uint64_t Scheduler::knowledge() const {
   std::uint64_t hash = 0;
-  for (const Mover& mover : movers_)
+  for (const Mover& mover : movers_) {
     hash = mix(mix(hash, mover.done ? 3 : mover.history), mover.done ? 3 : mover.pending);
+    // It may wait for a change: whether there was one is no part of what it waits for.
+    if (!mover.done && mover.waits_for != nullptr) hash = mix(hash, mover.ready());
+    for (const LateStore& store : mover.late) hash = mix(hash, store.value + 4);
+  }
   return hash;
 }
 
 void step_before(AtomicOperation operation, const void* what, std::uint64_t operand, bool word) {
   Scheduler* scheduler = Scheduler::running();
   if (scheduler == nullptr) return;
+  Scheduler::Listener& listener = scheduler->listener();
   if (operation == AtomicOperation::glance || operation == AtomicOperation::load) {
     // Who holds a page looks at its word as often as it likes, and does not wait for itself.
-    if (!word || scheduler->listener().held_by_mover(what)) return;
-    scheduler->spin_check(what, operand);
-    if (operation == AtomicOperation::load) scheduler->point(mix(4, scheduler->listener().name_of(what)));
+    if (!word || listener.held_by_mover(what) || !listener.steps_at_load(what)) return;
+    if (listener.is_waited_for(what)) scheduler->spin_check(what, operand);
+    if (operation == AtomicOperation::load) scheduler->point(mix(4, listener.name_of(what)));
     return;
   }
   scheduler->spins_no_more();
-  std::uint64_t name = mix(4 + static_cast<unsigned>(operation), scheduler->listener().name_of(what));
-  scheduler->point(mix(name, operand));
+  scheduler->goes_on();
+  std::uint64_t name = mix(4 + static_cast<unsigned>(operation), listener.name_of(what));
+  scheduler->point(mix(name, listener.meaning_of(what, operand)));
+  scheduler->show_late_stores(scheduler->current());
 }
 
-void step_after(AtomicOperation operation, const void* what, std::uint64_t before, std::uint64_t after, bool word) {
+void step_after(AtomicOperation operation, const void* what, std::uint64_t before, std::uint64_t after, bool word,
+                std::memory_order order) {
   Scheduler* scheduler = Scheduler::running();
   if (scheduler == nullptr) return;
+  Scheduler::Listener& listener = scheduler->listener();
   bool looks = operation == AtomicOperation::glance || operation == AtomicOperation::load;
-  if (looks && word && scheduler->listener().held_by_mover(what)) return;  // nothing that it does not know
-  if (operation != AtomicOperation::store) scheduler->observe(before);
-  if (word && before != after) scheduler->listener().word_changed(what, before, after);
+  listener.operated(operation, what, order);
+  if (!looks && before != after) scheduler->changed();
+  if (looks && word && listener.held_by_mover(what)) return;  // nothing that it does not know
+  if (operation != AtomicOperation::store) scheduler->observe(listener.meaning_of(what, before));
+  if (word && before != after) listener.word_changed(what, before, after);
+}
+
+bool step_delays(void* what, std::uint64_t value, void (*apply)(void* what, std::uint64_t value)) {
+  Scheduler* scheduler = Scheduler::running();
+  return scheduler != nullptr && scheduler->delays(what, value, apply);
+}
+
+std::uint64_t step_own_view(const void* what, std::uint64_t value) {
+  Scheduler* scheduler = Scheduler::running();
+  return scheduler != nullptr ? scheduler->own_view(what, value) : value;
+}
+
+void step_before_lock(const void* mutex) {
+  Scheduler* scheduler = Scheduler::running();
+  if (scheduler == nullptr || !scheduler->listener().steps_at_lock(mutex)) return;
+  scheduler->point(mix(12, scheduler->listener().name_of(mutex)));
+}
+
+void step_locked(const void* mutex) {
+  Scheduler* scheduler = Scheduler::running();
+  if (scheduler == nullptr) return;
+  scheduler->show_late_stores(scheduler->current());
+  scheduler->listener().locked(mutex);
+}
+
+void step_before_unlock(const void* mutex) {
+  if (Scheduler* scheduler = Scheduler::running()) scheduler->listener().unlocking(mutex);
 }
 
 }  // namespace hinterland::testing

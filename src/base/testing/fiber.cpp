@@ -1,4 +1,4 @@
-#include "paging/testing/fiber.hpp"
+#include "base/testing/fiber.hpp"
 
 #include <sys/mman.h>
 

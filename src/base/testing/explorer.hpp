@@ -7,9 +7,20 @@
 #include <memory>
 #include <string>
 
-#include "paging/testing/interleaving.hpp"
+#include "base/testing/scheduler.hpp"
 
 namespace hinterland::testing {
+
+// Movers, what they work on, and what must hold.
+class Explored {
+ public:
+  virtual ~Explored() = default;
+  // One schedule. "" or what is wrong.
+  virtual std::string run(const Scheduler::Choose& choose, std::uint64_t steps_max) = 0;
+  // Everything that the future depends on.
+  virtual std::uint64_t state() const = 0;
+  virtual Scheduler& scheduler() = 0;
+};
 
 struct Exploration {
   std::uint64_t schedules = 0;  // run
@@ -20,7 +31,7 @@ struct Exploration {
 };
 
 // prune: false runs every schedule to its end, as a check of the pruning itself on small interleavings.
-Exploration explore(const std::function<std::unique_ptr<Interleaving>()>& make, std::uint64_t schedules_max,
+Exploration explore(const std::function<std::unique_ptr<Explored>()>& make, std::uint64_t schedules_max,
                     bool prune = true);
 
 }  // namespace hinterland::testing
