@@ -23,7 +23,14 @@ using trace::TraceFile;
 void say_what_is_missing(const TraceFile& file, const AdviceReport& report) {
   if (file.damaged_bytes != 0 || file.summary.complete == 0)
     log::warning("the trace is not complete: what it has is looked at");
-  std::uint64_t faults = file.summary.faults;
+  std::uint64_t faults = file.summary.faults, unknown = file.summary.lost_samples_stand_for;
+  if (unknown > faults / 10)
+    log::warning(
+        "of %llu of the %llu faults nobody knows the place: the recorder was kept from the kernel's buffers for up "
+        "to "
+        "%llu ms, and they were full. Record again, on a machine that has less to do",
+        static_cast<unsigned long long>(unknown), static_cast<unsigned long long>(faults),
+        static_cast<unsigned long long>(file.summary.recorder_away_ns / 1'000'000));
   if (faults > report.looked_at)
     log::warning("of %llu faults the first %llu are looked at", static_cast<unsigned long long>(faults),
                  static_cast<unsigned long long>(report.looked_at));

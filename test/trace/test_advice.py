@@ -41,11 +41,8 @@ class AdviceTest(TraceTest):
         os.makedirs(self.path("src"), exist_ok=True)
         shutil.copy(PROGRAMS / name, self.path("src"))
         self.compile(f"src/{name}", "plain", *flags)
-        done = self.trace("./plain", *arguments, local=local,
-                          options=("--read-ahead", "0", "--takeover", "start", *FAULTS_RECLAIM, "--force", *options))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.need_kernel_sampling(done)
-        return done.stdout
+        options = ("--read-ahead", "0", "--takeover", "start", *FAULTS_RECLAIM, "--force", *options)
+        return self.whole_trace("./plain", *arguments, local=local, options=options).stdout
 
     def advise(self, *words):
         done = self.call("advise", "t.trace", *words, "--json")

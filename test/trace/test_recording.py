@@ -115,6 +115,8 @@ class Recording(Stacks):
         self.assertGreater(report["recorder_away_s"], 0.15)
         self.assertEqual(report["stacks_lost_stand_for_faults"], report["stacks_lost"])  # a stack with every fault
         self.assertRegex(self.call("report", "t.trace").stdout, r"\d+ lost \(the recorder took none for up to ")
+        self.assertEqual("nobody knows the place" in self.call("advise", "t.trace").stderr,
+                         report["stacks_lost"] > report["faults"] // 10, self.figures(report))
 
     def test_every_fault_with_rate_0(self):
         done = self.trace(SUBJECT, str(PAGES), "1", options=("--rate", "0"))

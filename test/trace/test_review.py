@@ -28,9 +28,7 @@ class Review(TraceTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def record(self, *options):
-        done = self.trace("./bad_hints", "4096", "3", local="4M", options=(*PLAIN, *options))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.need_kernel_sampling(done)
+        self.whole_trace("./bad_hints", "4096", "3", local="4M", options=(*PLAIN, *options))
 
     def review(self, *words):
         """(objections by mark, the review, the text)."""
