@@ -35,7 +35,12 @@ class Aifm : public ::testing::TestWithParam<const char*> {
   FarPlace place{GetParam()};
   HeapForTest heap{place.url};
 };
-INSTANTIATE_TEST_SUITE_P(Over, Aifm, ::testing::Values("mem:", "zmem:", "file:", "tcp:"), [](const auto& of) {
+#ifdef __SANITIZE_THREAD__  // one device that answers at once, one that does not: threads wait for them in two ways
+const auto kDevices = ::testing::Values("mem:", "tcp:");
+#else
+const auto kDevices = ::testing::Values("mem:", "zmem:", "file:", "tcp:");
+#endif
+INSTANTIATE_TEST_SUITE_P(Over, Aifm, kDevices, [](const auto& of) {
   const std::string kind = of.param;
   return kind.substr(0, kind.size() - 1);
 });
