@@ -26,6 +26,7 @@ std::uint32_t Holders::begin() {
     if (!place(index).state.compare_exchange_strong(free, kStarting, std::memory_order_acquire)) continue;
     place(index).claimed = false;
     place(index).cursor = 0;
+    place(index).leaving.store(0, std::memory_order_relaxed);
     place(index).owner.store(0, std::memory_order_relaxed);
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -92,18 +93,36 @@ std::uint32_t Holders::find_dead(std::uint32_t own) {
   return kNone;
 }
 
-std::size_t Holders::take(std::uint32_t index, std::uint64_t end, std::span<FarPage> out) {
-  std::size_t taken = 0;
-  std::uint64_t& cursor = place(index).cursor;
-  for (; cursor * 64 < end && taken < out.size(); ++cursor) {
+bool Holders::take(std::uint32_t index, std::uint64_t end, FarPage* page) {
+  for (std::uint64_t& cursor = place(index).cursor; cursor * 64 < end; ++cursor) {
     std::atomic<std::uint64_t>& bits = word(index, cursor);
-    std::uint64_t left = bits.load(std::memory_order_relaxed);
-    for (; left != 0 && taken < out.size(); left &= left - 1)
-      out[taken++] = {cursor * 64 + static_cast<unsigned>(std::countr_zero(left))};
-    bits.store(left, std::memory_order_relaxed);
-    if (left != 0) break;
+    const std::uint64_t left = bits.load(std::memory_order_relaxed);
+    if (left == 0) continue;
+    *page = {cursor * 64 + static_cast<unsigned>(std::countr_zero(left))};
+    bits.store(left & (left - 1), std::memory_order_relaxed);
+    return true;
   }
-  return taken;
+  return false;
+}
+
+std::span<const FarPage> Holders::leaving(std::uint32_t index) const {
+  // relaxed here and below: of one process at a time, which the mutex orders
+  return std::span(place(index).leaving_pages).first(place(index).leaving.load(std::memory_order_relaxed));
+}
+
+void Holders::add_leaving(std::uint32_t index, FarPage page) {
+  const std::uint32_t count = place(index).leaving.load(std::memory_order_relaxed);
+  HL_CHECK(count < kLeavingMax);
+  place(index).leaving_pages[count] = page;
+  place(index).leaving.store(count + 1, std::memory_order_release);  // last: the process may end at any step
+}
+
+bool Holders::take_leaving(std::uint32_t index, FarPage* page) {
+  const std::uint32_t count = place(index).leaving.load(std::memory_order_relaxed);
+  if (count == 0) return false;
+  *page = place(index).leaving_pages[count - 1];
+  place(index).leaving.store(count - 1, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace hinterland::far

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -53,9 +54,15 @@ class Holders {
 
   // The place of a process that is gone, or kNone. It is the caller's to empty (take) and to end.
   std::uint32_t find_dead(std::uint32_t own);
-  // Takes up to out.size() pages out of a place: its process does not hold them any more. How many; 0: none are left.
-  // `end` bounds the search (page numbers).
-  std::size_t take(std::uint32_t place, std::uint64_t end, std::span<FarPage> out);
+  // Takes a page out of a place: its process does not hold it any more. False: none is left. `end` bounds the search
+  // (page numbers).
+  bool take(std::uint32_t place, std::uint64_t end, FarPage* page);
+  // Pages that were taken out of a place, that nobody else holds, and that are not free yet. Kept with the place:
+  // when the process that empties it is gone, too, the next one goes on with them.
+  static constexpr std::uint32_t kLeavingMax = 256;
+  std::span<const FarPage> leaving(std::uint32_t place) const;
+  void add_leaving(std::uint32_t place, FarPage page);
+  bool take_leaving(std::uint32_t place, FarPage* page);  // the last one; false: none is left
   // Whether there are (or were) processes besides the first.
   bool shared() const { return header().places_ever.load(std::memory_order_relaxed) > 1; }
 
@@ -68,6 +75,8 @@ class Holders {
     bool claimed;          // dead: its mutex is held by who empties it
     std::uint64_t cursor;  // word where take() goes on
     pthread_mutex_t alive;
+    std::atomic<std::uint32_t> leaving;  // so many of the next
+    std::array<FarPage, kLeavingMax> leaving_pages;
   };
   struct Header {
     std::atomic<std::uint32_t> places_ever;  // bounds scans

@@ -109,10 +109,8 @@ Result<std::unique_ptr<Space>> Space::create(Device& device, std::uint64_t max_b
 void Space::begin_child() { child_place_ = holders_.begin(); }
 
 void Space::cancel_child() {
-  std::array<FarPage, kReleaseBatch> pages;
-  std::uint64_t end = std::uint64_t{shared_->header().slabs_ever.load(std::memory_order_acquire)} * kSlabPages;
   if (child_place_ == Holders::kNone) return;
-  while (std::size_t count = holders_.take(child_place_, end, pages)) let_go(std::span(pages).first(count));
+  while (empty(child_place_, kReapPages)) continue;
   holders_.end(std::exchange(child_place_, Holders::kNone));
 }
 
@@ -294,18 +292,23 @@ void Space::let_go(std::span<const FarPage> pages) {
   std::array<FarPage, kReleaseBatch> leaving;
   std::size_t count = 0;
   for (FarPage page : pages) {
-    auto& holders = shared_->count(page);
-    std::uint32_t seen = holders.load(std::memory_order_relaxed);
-    do {
-      HL_CHECK(seen != 0 && seen != kLeaving);
-      // release: what this holder read or wrote is done before another frees the page; acquire: the reverse
-    } while (!holders.compare_exchange_weak(seen, seen == 1 ? kLeaving : seen - 1, std::memory_order_acq_rel,
-                                            std::memory_order_relaxed));
-    if (seen != 1) continue;
+    if (!let_go_of(page)) continue;
     leaving[count++] = page;
     if (count == leaving.size()) finish_release(std::span(leaving).first(std::exchange(count, 0)));
   }
   if (count != 0) finish_release(std::span(leaving).first(count));
+}
+
+// One holder less. True: it was the last, and the caller has the page freed.
+bool Space::let_go_of(FarPage page) {
+  auto& holders = shared_->count(page);
+  std::uint32_t seen = holders.load(std::memory_order_relaxed);
+  do {
+    HL_CHECK(seen != 0 && seen != kLeaving);
+    // release: what this holder read or wrote is done before another frees the page; acquire: the reverse
+  } while (!holders.compare_exchange_weak(seen, seen == 1 ? kLeaving : seen - 1, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed));
+  return seen == 1;
 }
 
 // The device is told first: once a page is free another thread may write it anew.
@@ -320,20 +323,39 @@ void Space::finish_release(std::span<const FarPage> pages) {
   }
 }
 
+// Lets go of pages of a place whose process is gone, or never was. False: none are left. May end at any step, with
+// this process: then the next to empty the place goes on, and one page at most is kept for good.
+bool Space::empty(std::uint32_t place, std::size_t pages_max) {
+  const std::uint64_t end = std::uint64_t{shared_->header().slabs_ever.load(std::memory_order_acquire)} * kSlabPages;
+  for (std::size_t done = 0;;) {
+    finish_leaving(place);
+    if (done >= pages_max) return true;
+    std::size_t taken = 0;
+    for (FarPage page; taken < Holders::kLeavingMax && holders_.take(place, end, &page); ++taken)
+      if (let_go_of(page)) holders_.add_leaving(place, page);
+    if (taken == 0) return false;
+    done += taken;
+  }
+}
+
+// As finish_release(), page by page.
+void Space::finish_leaving(std::uint32_t place) {
+  const std::span<const FarPage> leaving = holders_.leaving(place);
+  if (leaving.empty()) return;
+  device_.discard(leaving);
+  for (FarPage page; holders_.take_leaving(place, &page);) {
+    // release: pairs with the acquire in take_run_locked()
+    shared_->count(page).store(0, std::memory_order_release);
+    drop_uses(page.slab(), 1);
+  }
+}
+
 bool Space::reap() {
   if (reaping_ == Holders::kNone) reaping_ = holders_.find_dead(place_);
   if (reaping_ == Holders::kNone) return false;
-  std::array<FarPage, kReleaseBatch> pages;
-  std::uint64_t end = std::uint64_t{shared_->header().slabs_ever.load(std::memory_order_acquire)} * kSlabPages;
-  for (std::size_t done = 0; done < kReapPages;) {
-    std::size_t count = holders_.take(reaping_, end, pages);
-    let_go(std::span(pages).first(count));
-    done += count;
-    if (count != 0) continue;
-    return_slabs_of(holders_.owner(reaping_));
-    holders_.end(std::exchange(reaping_, Holders::kNone));
-    break;
-  }
+  if (empty(reaping_, kReapPages)) return true;
+  return_slabs_of(holders_.owner(reaping_));
+  holders_.end(std::exchange(reaping_, Holders::kNone));
   return true;
 }
 

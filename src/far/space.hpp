@@ -63,6 +63,9 @@ class Space {
   bool find_slab_locked(bool any);
   int grow_locked();
   void let_go(std::span<const FarPage> pages);
+  bool let_go_of(FarPage page);
+  bool empty(std::uint32_t place, std::size_t pages_max);
+  void finish_leaving(std::uint32_t place);
   void return_slabs_of(std::uint32_t owner);
   void finish_release(std::span<const FarPage> pages);
   void drop_uses(std::uint32_t slab, std::uint32_t pages);

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -25,10 +26,11 @@ std::uint64_t test_seed() {
 }
 
 struct SpaceTest : ::testing::Test {
-  void open(std::uint64_t device_bytes, std::uint64_t table_bytes = 4 * kGiB) {
+  void open(std::uint64_t device_bytes, std::uint64_t table_bytes = 4 * kGiB,
+            const std::function<std::unique_ptr<Device>(std::unique_ptr<Device>)>& wrap = std::identity{}) {
     auto opened = open_mem_device(device_bytes);
     ASSERT_TRUE(opened);
-    device = std::move(*opened);
+    device = wrap(std::move(*opened));
     auto created = Space::create(*device, table_bytes);
     ASSERT_TRUE(created);
     space = std::move(*created);
@@ -217,6 +219,65 @@ TEST_F(SpaceTest, LetsGoForAChildThatWasKilled) {
   EXPECT_EQ(space->pages_in_use(), 300u);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
+  while (space->reap()) {
+  }
+  EXPECT_EQ(space->pages_in_use(), 100u);
+  EXPECT_EQ(free_slabs(), 7u);
+  space->release(shared);
+  EXPECT_EQ(space->pages_in_use(), 0u);
+}
+
+// A device at which this process ends, instead of discarding pages, once it is told to.
+class EndsInDiscard final : public Device {
+ public:
+  explicit EndsInDiscard(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  const DeviceInfo& info() const override { return inner_->info(); }
+  DeviceUsage usage() const override { return inner_->usage(); }
+  Result<std::uint32_t> allocate_slab() override { return inner_->allocate_slab(); }
+  void release_slab(std::uint32_t slab) override { inner_->release_slab(slab); }
+  void discard(std::span<const FarPage> pages) override {
+    if (ends) _exit(0);
+    inner_->discard(pages);
+  }
+  Result<std::unique_ptr<Channel>> open_channel() override { return inner_->open_channel(); }
+  Status after_fork_in_child() override { return inner_->after_fork_in_child(); }
+
+  bool ends = false;
+
+ private:
+  std::unique_ptr<Device> inner_;
+};
+
+// Its batch of pages goes to who reaps next: those of its own, of which it had let go, and those that only it held.
+TEST_F(SpaceTest, AReaperThatEndsLeavesNothingBehind) {
+  EndsInDiscard* ends = nullptr;
+  open(8 * kSlabBytes, 4 * kGiB, [&ends](std::unique_ptr<Device> inner) {
+    auto wrapped = std::make_unique<EndsInDiscard>(std::move(inner));
+    ends = wrapped.get();
+    return wrapped;
+  });
+  auto shared = take(100);
+  // A reaper that waits until the one that holds pages is gone.
+  int gone[2];
+  ASSERT_EQ(pipe(gone), 0);
+  pid_t reaper = fork_holder(*device, *space, shared, [&] {
+    char byte;
+    if (read(gone[0], &byte, 1) != 1) _exit(1);
+    ends->ends = true;
+    while (space->reap()) {
+    }
+    _exit(2);  // it had nothing to discard
+  });
+  pid_t holder = fork_holder(*device, *space, shared, [] { pause(); });
+  EXPECT_EQ(space->pages_in_use(), 500u);
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+  ASSERT_EQ(write(gone[1], "", 1), 1);
+  int status = -1;
+  waitpid(reaper, &status, 0);
+  EXPECT_EQ(status, 0);
+  close(gone[0]);
+  close(gone[1]);
   while (space->reap()) {
   }
   EXPECT_EQ(space->pages_in_use(), 100u);
