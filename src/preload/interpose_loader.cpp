@@ -9,14 +9,13 @@
 // Left as they are: RTLD_NEXT, whose caller stands between the program and libc as we do; dlvsym; and dlmopen, whose
 // namespaces have a libc and a heap of their own.
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 
 #include "base/log.hpp"
 #include "preload/catching.hpp"
+#include "preload/object_names.hpp"
 #include "preload/own_calls.hpp"
 #include "preload/state.hpp"
 
@@ -24,27 +23,10 @@ namespace {
 
 using Lookup = void* (*)(void*, const char*);
 
-// The object that has this address, or nullptr.
-const void* object_of(const void* address, const char** path) {
+// The path of the object that has this address, nullptr where there is none.
+const char* path_of(const void* address) {
   Dl_info info;
-  if (dladdr(address, &info) == 0) return nullptr;
-  *path = info.dli_fname;
-  return info.dli_fbase;
-}
-
-bool is_of_libc(const void* address) {
-  const char* path = nullptr;
-  const void* object = object_of(address, &path);
-  return object != nullptr && object == object_of(reinterpret_cast<const void*>(&gnu_get_libc_version), &path);
-}
-
-// libhinterland-preload.so, libhinterland-signal.so, or libhinterland.so of a program that links it.
-bool is_ours(const void* address) {
-  const char* path = nullptr;
-  if (object_of(address, &path) == nullptr || path == nullptr) return false;
-  const char* slash = std::strrchr(path, '/');
-  constexpr char kBegin[] = "libhinterland";
-  return std::strncmp(slash != nullptr ? slash + 1 : path, kBegin, sizeof kBegin - 1) == 0;
+  return dladdr(address, &info) != 0 ? info.dli_fname : nullptr;
 }
 
 }  // namespace
@@ -74,7 +56,8 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlsym(void* 
   if (found == nullptr) return nullptr;
   void* of_program = next(RTLD_DEFAULT, name);
   if (of_program == nullptr || of_program == found) return found;
-  return is_ours(of_program) && is_of_libc(found) ? of_program : found;
+  using namespace hinterland::object_names;
+  return is_ours(path_of(of_program)) && is_libc(path_of(found)) ? of_program : found;
 }
 
 __attribute__((used, visibility("hidden"))) int hinterland_before_dlopen(const char* path, int flags) {

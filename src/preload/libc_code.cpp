@@ -4,7 +4,7 @@
 #include <link.h>
 #include <string.h>
 
-#include <cstring>
+#include "preload/object_names.hpp"
 
 namespace hinterland::libc_code {
 namespace {
@@ -14,8 +14,7 @@ std::uintptr_t find_bytes(const Places& in, const void* bytes, std::size_t lengt
 }
 
 int look(dl_phdr_info* object, std::size_t, void* found) {
-  const char* slash = std::strrchr(object->dlpi_name, '/');
-  if (slash == nullptr || std::strncmp(slash, "/libc.so", 8) != 0) return 0;
+  if (!object_names::is_libc(object->dlpi_name)) return 0;
   auto* places = static_cast<Places*>(found);
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];

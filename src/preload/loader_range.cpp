@@ -5,7 +5,7 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
-#include <cstring>
+#include "preload/object_names.hpp"
 
 namespace hinterland::loader_range {
 
@@ -36,8 +36,7 @@ void find() {
 
 void find_libc() {
   auto look = [](dl_phdr_info* object, std::size_t, void*) {
-    const char* slash = std::strrchr(object->dlpi_name, '/');
-    if (slash == nullptr || std::strncmp(slash, "/libc.so", 8) != 0) return 0;
+    if (!object_names::is_libc(object->dlpi_name)) return 0;
     g_libc_base = object->dlpi_addr;
     g_libc_bytes = loaded_bytes(object->dlpi_phdr, object->dlpi_phnum);
     return 1;

@@ -14,6 +14,7 @@
 
 #include "base/log.hpp"
 #include "preload/catching.hpp"
+#include "preload/object_names.hpp"
 #include "preload/state.hpp"
 #include "preload/system_calls.hpp"
 #include "signal/self_paging.hpp"
@@ -105,9 +106,7 @@ int note_into(dl_phdr_info* object, Found& found) {
 
 // libc's calls are its functions'; the loader's, the vDSO's and ours are known.
 bool is_exempt(const dl_phdr_info* object) {
-  const char* slash = std::strrchr(object->dlpi_name, '/');
-  if (slash != nullptr && (std::strncmp(slash, "/libc.so", 8) == 0 || std::strncmp(slash, "/libhinterland", 14) == 0))
-    return true;
+  if (object_names::is_libc(object->dlpi_name) || object_names::is_ours(object->dlpi_name)) return true;
   if (object->dlpi_addr == getauxval(AT_BASE) || object->dlpi_addr == getauxval(AT_SYSINFO_EHDR)) return true;
   auto here = reinterpret_cast<std::uintptr_t>(&scan);
   for (int i = 0; i < object->dlpi_phnum; ++i) {
