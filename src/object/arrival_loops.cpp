@@ -96,7 +96,7 @@ bool Arrivals::watch_again(Arrival& who) {
   for (;;) {
     std::uint64_t value;
     if (void* there = heap_.reach_there(who.where, who.flags, &value, false)) {
-      heap_.local_->region_of(there).pins.fetch_add(1, std::memory_order_relaxed);
+      heap_.local_->pin(there);
       tell(who, 0, there);
       return true;
     }
@@ -149,7 +149,7 @@ void Arrivals::forget_all(ArrivalLoop& of) {
     each->state.store(kOver, std::memory_order_relaxed);
   for (Arrival *each = of.first, *next; each != nullptr; each = next) {
     next = each->next;
-    if (each->error == 0) unpin(each->object);
+    if (each->error == 0) heap_.local_->unpin(each->object);
     each->state.store(kOver, std::memory_order_relaxed);
   }
   for (Bringing* bringing = bringing_; bringing != nullptr; bringing = bringing->next)

@@ -109,7 +109,7 @@ bool Arrivals::take_room(Bringing& bringing, bool beyond) {
   if (!held) return false;
   Header* header = heap_.room_for_far(bringing.value, bringing.flags, beyond, true);
   if (header == nullptr) return false;
-  heap_.local_->region_of(header).pins.fetch_add(1, std::memory_order_relaxed);
+  heap_.local_->pin(header);
   bringing.header = header;
   return true;
 }
@@ -159,16 +159,15 @@ void Arrivals::finish(Bringing& bringing) {
   if (bringing.record != nullptr) heap_.far_->unpin(bringing.record);
   void* object = nullptr;
   Header* const header = bringing.header;
-  Region* const region = header != nullptr ? &heap_.local_->region_of(header) : nullptr;
   if (bringing.error == 0) {
     // Before anybody sees that it is there, and might have it leave.
     for (const Arrival* each = bringing.waiters; each != nullptr; each = each->next)
-      if (each->gathers != nullptr) region->pins.fetch_add(1, std::memory_order_relaxed);
+      if (each->gathers != nullptr) heap_.local_->pin(header);
     object = heap_.arrived(bringing.word, bringing.value, header, bringing.flags);
   } else {
     heap_.not_arrived(bringing.word, bringing.value, header);
   }
-  if (region != nullptr) region->pins.fetch_sub(1, std::memory_order_release);
+  if (header != nullptr) heap_.local_->unpin(header);
   // Those that are on their way together wait for one another's time, so each has its share of it.
   const std::uint32_t together = begun_.fetch_sub(1, std::memory_order_relaxed);
   if (finished_++ % kMissesATimed == 0)
@@ -224,17 +223,12 @@ void Arrivals::forget(Arrival& who) {
       break;
     case kReady:
       strike_ready(*who.gathers, who);
-      if (who.error == 0) unpin(who.object);
+      if (who.error == 0) heap_.local_->unpin(who.object);
       break;
     default:
       break;
   }
   who.state.store(kOver, std::memory_order_relaxed);
-}
-
-void Arrivals::unpin(const void* object) {
-  // release: pairs with the acquire of Evacuator::round(): what was done to the object comes before it moves.
-  heap_.local_->region_of(object).pins.fetch_sub(1, std::memory_order_release);
 }
 
 // --- fork

@@ -65,7 +65,6 @@ class Arrivals {
   void settle(ArrivalLoop& of);
   // None of its coroutines is waited for any more. Under the mutex.
   void forget_all(ArrivalLoop& of);
-  void unpin(const void* object);
 
   // Everything that was begun comes to its end: nothing is on its way in a child. Nobody else is in a call.
   void before_fork();

@@ -71,6 +71,14 @@ class LocalLog {
   Region& region_of(const void* address) const {
     return regions_[(reinterpret_cast<std::uintptr_t>(address) - base_) / kRegionBytes];
   }
+  // The object's region is not emptied until unpin(). When that may begin: Region::pins.
+  void pin(const void* object) {
+    region_of(object).pins.fetch_add(1, std::memory_order_relaxed);  // the end of the scope publishes it
+  }
+  void unpin(const void* object) {
+    // release: pairs with the acquire of Evacuator::round(): what was done to the object comes before it moves.
+    region_of(object).pins.fetch_sub(1, std::memory_order_release);
+  }
   std::byte* begin_of(const Region& region) const {
     return reinterpret_cast<std::byte*>(base_) + static_cast<std::size_t>(&region - regions_) * kRegionBytes;
   }

@@ -178,8 +178,7 @@ bool pin_now(Arrival* what) {
     what->object = heap().reach(what->where, what->flags, &what->error);
     if (what->object == nullptr) return true;
   }
-  // relaxed: the end of the scope publishes it
-  heap().local().region_of(what->object).pins.fetch_add(1, std::memory_order_relaxed);
+  heap().local().pin(what->object);
   return true;
 }
 
@@ -187,7 +186,7 @@ void pin_blocking(Arrival* what) {
   const Step step;
   what->error = 0;
   what->object = heap().reach(what->where, what->flags, &what->error);
-  if (what->object != nullptr) heap().local().region_of(what->object).pins.fetch_add(1, std::memory_order_relaxed);
+  if (what->object != nullptr) heap().local().pin(what->object);
 }
 
 bool pin_later(Arrival* what) {
@@ -198,7 +197,7 @@ bool pin_later(Arrival* what) {
     std::uint64_t value;
     what->object = heap().reach_there(what->where, what->flags, &value);
     if (what->object != nullptr) {
-      heap().local().region_of(what->object).pins.fetch_add(1, std::memory_order_relaxed);
+      heap().local().pin(what->object);
       return false;
     }
     // When it waits, the coroutine may have gone on and ended by now.
@@ -212,10 +211,7 @@ void pin_forget(Arrival* what) {
   if (Arrivals* arrivals = heap().arrivals()) arrivals->forget(*what);
 }
 
-void unpin(const void* object) {
-  // release: pairs with the acquire of Evacuator::round(): what was done to the object comes before it moves.
-  heap().local().region_of(object).pins.fetch_sub(1, std::memory_order_release);
-}
+void unpin(const void* object) { heap().local().unpin(object); }
 
 ArrivalLoop* begin_loop() {
   InsideRuntime inside;
