@@ -54,6 +54,7 @@ namespace hinterland {
   X(device_reconnects, "fresh connections after a failure")                                   \
   X(forks, "forks without exec")                                                              \
   X(object_misses, "far objects that were brought from far memory")                           \
+  X(object_bytes_in, "bytes read from far memory for these, neighbours on their pages included") \
   X(object_evacuations, "objects that became far")                                            \
   X(object_cleaned_bytes, "live bytes of far objects that were packed onto other pages")
 
