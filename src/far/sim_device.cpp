@@ -179,8 +179,10 @@ class SimChannel final : public Channel {
         ++at;
         continue;
       }
-      completions[count++] = {slot.tag, lost != 0 ? lost : slot.fate != 0 ? slot.fate : slot.error};
-      // Damage is what a checksum would have found, so the bytes are really wrong, too.
+      // Damage is what a checksum would have found, so the bytes are really wrong, too. Parts of pages have none.
+      const bool noticed = slot.fate != EBADMSG || slot.bytes == kPageSize;
+      const int own = slot.fate != 0 && noticed ? slot.fate : slot.error;
+      completions[count++] = {slot.tag, lost != 0 ? lost : own};
       if (slot.fate == EBADMSG) static_cast<unsigned char*>(slot.buffer)[slot.due_ns % slot.bytes] ^= 0x10;
       free_.push_back(busy_[at]);
       busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(at));

@@ -20,6 +20,7 @@ struct Placed {
 class FarLogTest : public ::testing::Test {
  protected:
   void open(const std::string& url) {
+    cleaner.reset(), writer.reset();  // of the device before
     auto device = far::open_device(url, {});
     ASSERT_TRUE(device) << device.error().what();
     auto made = FarLog::create(std::move(*device), kGiB);
@@ -57,7 +58,7 @@ class FarLogTest : public ::testing::Test {
 };
 
 TEST_F(FarLogTest, WhatIsPlacedIsReadBack) {
-  for (const char* url : {"mem:", "zmem:"}) {
+  for (const char* url : {"mem:", "zmem:", "sim:inner=mem:"}) {
     open(url);
     std::vector<Placed> all;
     for (std::uint64_t id = 0; id < 5000; ++id)
@@ -76,7 +77,7 @@ TEST_F(FarLogTest, WhatIsPlacedIsReadBack) {
 TEST_F(FarLogTest, UnderChurnTheSpaceStaysBounded) {
   const std::uint64_t seed = far::testing::test_seed();
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
-  for (const char* url : {"mem:", "zmem:"}) {
+  for (const char* url : {"mem:", "zmem:", "sim:inner=mem:"}) {
     open(url);
     std::mt19937_64 random(seed);
     std::vector<Placed> live;
@@ -107,7 +108,7 @@ TEST_F(FarLogTest, UnderChurnTheSpaceStaysBounded) {
 TEST_F(FarLogTest, HalvesOfBlocksAreCleanedApartAndTogether) {
   const std::uint64_t seed = far::testing::test_seed();
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
-  for (const char* url : {"mem:", "zmem:"}) {
+  for (const char* url : {"mem:", "zmem:", "sim:inner=mem:"}) {
     open(url);
     std::mt19937_64 random(seed);
     std::vector<Placed> live;
