@@ -1,5 +1,6 @@
-// aifm_waits: what a miss of a far object costs where nobody blocks, in time and in bytes on the wire: random reads of
-// objects of 64 bytes by a thread, by fibers, or by coroutines in an event loop. Run it under `hinterland run`; bench/aifm/waits does, and compares.
+// aifm_waits: what a miss of a far object costs where nobody blocks, in time and in bytes on the wire: random reads
+// of objects of 64 bytes by a thread, by fibers, or by coroutines in an event loop. Run it under `hinterland run`;
+// bench/aifm/waits does, and compares.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -138,15 +139,15 @@ int main(int argc, char** argv) {
                  static_cast<unsigned long long>(misses));
     return 1;
   }
-  hinterland::Json document{{"schema_version", 1},
-                            {"program", "aifm_waits"},
-                            {"who", work.who},
-                            {"waiters", waiters},
-                            {"misses", misses},
-                            {"wire_bytes_per_byte",
-                             static_cast<double>(wire_bytes) / static_cast<double>(misses * sizeof(Item))},
-                            {"unit", "ns"},
-                            {"value", static_cast<double>(ns) / static_cast<double>(misses)}};
+  hinterland::Json document{
+      {"schema_version", 1},
+      {"program", "aifm_waits"},
+      {"who", work.who},
+      {"waiters", waiters},
+      {"misses", misses},
+      {"wire_bytes_per_byte", static_cast<double>(wire_bytes) / static_cast<double>(misses * sizeof(Item))},
+      {"unit", "ns"},
+      {"value", static_cast<double>(ns) / static_cast<double>(misses)}};
   std::puts(document.dump(1).c_str());
   return 0;
 }

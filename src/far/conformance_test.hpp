@@ -135,8 +135,8 @@ TEST_P(DeviceConformance, TakesScatteredPagesAndBuffersOfAnyAlignment) {
   EXPECT_EQ(odd[0] | odd[kPageSize + 1] | odd.back(), 0) << "nothing outside the buffers is written";
 }
 
-// Of parts of pages, at any place in memory: where the device knows them, those bytes and no others; else a refusal that
-// touches nothing.
+// Of parts of pages, at any place in memory: where the device knows them, those bytes and no others; else a refusal
+// that touches nothing.
 TEST_P(DeviceConformance, ReadsPartsOfPagesWhereItKnowsThem) {
   HL_OPEN_OR_END();
   constexpr std::uint32_t kPages = 50;

@@ -4,9 +4,9 @@
 // what has come, for anybody, and settles the words: workers between two fibers, event loops, and threads that block
 // for an object that somebody else brings. So a read that was begun ends also where its beginner does something else.
 //
-// Pages that were read are kept until others need their place, so that neighbours are read once. Where the device reads
-// parts of pages, an object is read alone unless much of its page is wanted (page_or_part.hpp), and what is asked for
-// goes out many at a time: a message costs as much as several objects.
+// Pages that were read are kept until others need their place, so that neighbours are read once. Where the device
+// reads parts of pages, an object is read alone unless much of its page is wanted (page_or_part.hpp), and what is
+// asked for goes out many at a time: a message costs as much as several objects.
 #pragma once
 
 #include <array>
@@ -92,7 +92,7 @@ class Arrivals {
     std::uint32_t left = 0;  // pieces
     int error = 0;
     Header* header = nullptr;  // nullptr: there is no room yet
-    FarLog::Pin pin{};  // of a packed object
+    FarLog::Pin pin{};         // of a packed object
     Arrival* waiters = nullptr;
     std::uint64_t began_ns = 0;
     Piece first{};                      // all of a packed object
@@ -151,11 +151,11 @@ class Arrivals {
   std::uint32_t queued_ = 0;
   bool asked_ = false;  // since somebody drove last
   PageOrPart<kSlots> choice_;
-  Bringing* bringing_ = nullptr;                          // all of them
-  std::atomic<std::uint32_t> begun_{0};                   // their number
-  std::uint32_t without_room_ = 0;                        // of these
-  std::uint64_t finished_ = 0;                            // for one in so many to be timed
-  bool finished_any_ = false;                             // since drive_locked() began
+  Bringing* bringing_ = nullptr;         // all of them
+  std::atomic<std::uint32_t> begun_{0};  // their number
+  std::uint32_t without_room_ = 0;       // of these
+  std::uint64_t finished_ = 0;           // for one in so many to be timed
+  bool finished_any_ = false;            // since drive_locked() began
 };
 
 }  // namespace hinterland::object

@@ -83,8 +83,8 @@ bool Arrivals::drive() {
   return came;
 }
 
-// Whoever drives between two fibers, or two coroutines, goes on with others, which may ask for more: then all goes out
-// together, at the latest when nobody has asked since the last look, or sleeps. A message has 64 bytes in both
+// Whoever drives between two fibers, or two coroutines, goes on with others, which may ask for more: then all goes
+// out together, at the latest when nobody has asked since the last look, or sleeps. A message has 64 bytes in both
 // directions beside what is asked for.
 bool Arrivals::gathers_more(bool all) {
   constexpr std::uint32_t kTogether = 32;

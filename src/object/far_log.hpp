@@ -7,13 +7,13 @@
 // that, and none has to be found. The two halves of a block go their own ways, unless an object lies across the
 // middle: small ones never do.
 //
-// Where the device reads parts of pages (DeviceInfo::ranges) an object is read alone, without the page around it, whose
-// checksum then says nothing. So there each object has a check of its own, in 8 bytes in front of it: a hash of its
-// bytes, seeded with its block, its place in it and its size. The block's part of the seed is a number that was never
-// used before: also what lay on that page, or at that place, at another time has another check. Object and check are
-// the object's record, which is placed, moved and freed as one; a location is the place of the record, and a number of
-// units, here as elsewhere, is that of the object. A record that came alone and is wrong is looked for once more on its
-// page, by the page's checksum. Whether it is worth reading one alone: page_or_part.hpp.
+// Where the device reads parts of pages (DeviceInfo::ranges) an object is read alone, without the page around it,
+// whose checksum then says nothing. So there each object has a check of its own, in 8 bytes in front of it: a hash of
+// its bytes, seeded with its block, its place in it and its size. The block's part of the seed is a number that was
+// never used before: also what lay on that page, or at that place, at another time has another check. Object and
+// check are the object's record, which is placed, moved and freed as one; a location is the place of the record, and
+// a number of units, here as elsewhere, is that of the object. A record that came alone and is wrong is looked for
+// once more on its page, by the page's checksum. Whether it is worth reading one alone: page_or_part.hpp.
 //
 // An object larger than kPackedMax has pages of its own, which a descriptor names.
 //
@@ -144,8 +144,7 @@ class FarLog {
   }
   static std::uint64_t check_of(std::uint64_t seed, std::uint32_t units, const std::byte* object);
   Part part_of(const Pin& pin, std::uint32_t units) const {
-    return {static_cast<std::uint32_t>(pin.unit * kUnit),
-            static_cast<std::uint32_t>((check_units_ + units) * kUnit)};
+    return {static_cast<std::uint32_t>(pin.unit * kUnit), static_cast<std::uint32_t>((check_units_ + units) * kUnit)};
   }
   // Copies the object out of a record that was read. 0, or EBADMSG: it is not this record.
   int take(const Pin& pin, std::uint32_t units, const std::byte* record, std::byte* to) const;
@@ -185,7 +184,8 @@ class FarLog {
   std::uint64_t blocks_max_ = 0;
   CopyMark copy_mark_;
   std::uint64_t forks_ = 0;
-  std::atomic<std::uint64_t> pages_held_{0}, pages_read_{0}, parts_read_{0}, live_units_{0}, large_pages_{0}, large_bytes_{0};
+  std::atomic<std::uint64_t> pages_held_{0}, pages_read_{0}, parts_read_{0}, live_units_{0}, large_pages_{0},
+      large_bytes_{0};
 
   Mutex numbers_mutex_;  // of these three
   std::vector<std::uint64_t> free_numbers_;

@@ -1,5 +1,5 @@
-// Objects that are read without their page: whatever comes in the place of one is noticed, the page is asked then, and
-// the bytes on the wire.
+// Objects that are read without their page: whatever comes in the place of one is noticed, the page is asked then,
+// and the bytes on the wire.
 #include <gtest/gtest.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -126,7 +126,9 @@ class FarLogRanges : public ::testing::Test {
     log->read_many(wanted);
     std::vector<int> found;
     for (std::size_t i = 0; i < placed.size(); ++i)
-      found.push_back(wanted[i].error != 0 ? wanted[i].error : words[i] == content(placed[i].id, placed[i].units) ? 0 : -1);
+      found.push_back(wanted[i].error != 0                                 ? wanted[i].error
+                      : words[i] == content(placed[i].id, placed[i].units) ? 0
+                                                                           : -1);
     return found;
   }
   void free_all(std::span<const Placed> all) {
@@ -210,7 +212,8 @@ TEST_F(FarLogRanges, WhereThePageIsDamagedTooItIsAnError) {
     static_cast<void>(look(all[0])), static_cast<void>(look(all[7000]));  // the first has no other to be taken for
     for (std::size_t i = kApart; i < all.size(); i += kApart) ASSERT_EQ(look(all[i]), EBADMSG) << i;
     device->damage = nullptr;
-    for (std::size_t i = kApart; i < all.size(); i += kApart) ASSERT_EQ(look(all[i]), 0) << "it is not kept that it failed";
+    for (std::size_t i = kApart; i < all.size(); i += kApart)
+      ASSERT_EQ(look(all[i]), 0) << "it is not kept that it failed";
     free_all(all);
     TearDown();
   }

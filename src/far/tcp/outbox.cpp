@@ -49,8 +49,7 @@ std::uint16_t Outbox::add(std::uint16_t message, const Request& request, std::ui
   if (message == kNone) message = new_message(request.operation, !request.whole());
   if (message == kNone) return kNone;
   free_slots_ = slots_[slot].next;
-  slots_[slot] = {request.buffer,  request.page,  request.tag, checksum, kNone,
-                  request.offset, request.bytes, false};
+  slots_[slot] = {request.buffer, request.page, request.tag, checksum, kNone, request.offset, request.bytes, false};
   append_slot(messages_[message], slot);
   return message;
 }

@@ -29,7 +29,7 @@ struct PageSlot {
   std::uint64_t checksum;  // what a read must give; 0: of a part of the page, which is not checked
   std::uint16_t next;      // in its message, or in the free list
   std::uint16_t offset, bytes;
-  bool rechecked;          // a wrong checksum was seen once
+  bool rechecked;  // a wrong checksum was seen once
 };
 
 struct Message {

@@ -1,6 +1,6 @@
 // TcpChannel: received bytes into headers and pages. Nothing here trusts the server: every header must be the reply
-// to a request that is waiting, of the right length, and every page must have the checksum it was written with. Parts of
-// pages are checked by whoever asked for them.
+// to a request that is waiting, of the right length, and every page must have the checksum it was written with. Parts
+// of pages are checked by whoever asked for them.
 #include <algorithm>
 #include <cstring>
 

@@ -44,7 +44,8 @@ class TcpRanges : public ::testing::Test {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       ASSERT_EQ(errors[i], 0) << i;
       const PageBuffer content = page_content(kFirst + requests[i].page.page_in_slab());
-      EXPECT_EQ(std::memcmp(requests[i].buffer, content.bytes.data() + requests[i].offset, requests[i].bytes), 0) << i;
+      EXPECT_EQ(std::memcmp(requests[i].buffer, content.bytes.data() + requests[i].offset, requests[i].bytes), 0)
+          << i;
     }
   }
   FakeServer server;

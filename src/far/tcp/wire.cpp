@@ -41,9 +41,7 @@ static_assert(compute_reply_bytes(hl::far::detail::distinct, kPagesMax) <= kComp
               compute_reply_bytes(hl::far::detail::spread, kPagesMax) <= kComputeReplyMax);
 
 // Whose field `slab` says how long the reply is.
-bool sizes_reply(Type type) {
-  return type == Type::compute || type == Type::apply || type == Type::read_ranges;
-}
+bool sizes_reply(Type type) { return type == Type::compute || type == Type::apply || type == Type::read_ranges; }
 bool request_has_slab(Type type) { return type == Type::slab_release || sizes_reply(type); }
 bool reply_has_slab(Type type) {
   return type == Type::slab_allocate || type == Type::find_operator || sizes_reply(type);

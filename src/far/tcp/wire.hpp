@@ -25,8 +25,8 @@
 //   read_ranges    count * Range                             the bytes of one range after the other
 //
 // A reply whose status is not ok has no body. A client asks for nothing to be computed that the reply to session_open
-// or session_join does not offer, for operators only where that says that there are some, and for ranges only where it
-// says that the server knows them.
+// or session_join does not offer, for operators only where that says that there are some, and for ranges only where
+// it says that the server knows them.
 //
 // Stamps order writes and discards of one session that travel on different connections: each write and each discard
 // carries a number from one counter of the session (header.stamp). The server remembers the stamp of the last write
@@ -247,7 +247,8 @@ Fault check_ranges(std::span<const Range> ranges, std::uint32_t bytes);
 // Page numbers in range, bytes within the page.
 Fault check_pieces(std::span<const Piece> pieces);
 
-// A digest of a list of pages, or of ranges, that a server cannot get right without having read it: tells a reply for other pages.
+// A digest of a list of pages, or of ranges, that a server cannot get right without having read it: tells a reply for
+// other pages.
 std::uint64_t echo_of(std::span<const PageNumber> pages);
 std::uint64_t echo_of(std::span<const Piece> pieces);
 
