@@ -7,12 +7,16 @@ import tempfile
 
 from common import HERE, Runner, call, expect, skip_without, with_guards
 
+# Also where the cost model says that guards are cheaper.
+ALL_COPIES = ["-Xclang", "-mllvm", "-Xclang", "-hinterland-copies=all"]
 # name: source, compiler, sets of options
 PROGRAMS = {
     "tree": ("tree.c", "clang-19", [["-O1"], ["-O2", "-g"], ["-Os", "-no-pie"]]),
     "arrays": ("arrays.c", "clang-19", [["-O2", "-g"], ["-O3", "-march=native"]]),
     "words": ("words.cpp", "clang++-19", [["-O1"], ["-O2", "-g"]]),
     "all": ("guarded.cpp", "clang++-19", [["-O1"], ["-O3", "-march=native"]]),
+    "copies": ("copies.c", "clang-19", [["-O1"], ["-O2", "-g"], ["-O2", *ALL_COPIES, "-fno-vectorize"],
+                                        ["-O3", "-march=native", *ALL_COPIES]]),
     "lto": ("guarded.cpp", "clang++-19", [["-O2", "-flto", "-fuse-ld=lld"]]),
 }
 # Half of it for objects, of which 8 MiB are the least that there can be.
