@@ -62,10 +62,24 @@ class CopyPlanner {
     if (why == nullptr && !copy.is_written) widen(copy);
     if (why == nullptr && choice_ == CopyChoice::worth_it && look_.saved_by(copy) <= look_.cost_of(copy))
       why = "it would cost more than the guards";
-    unsigned& together = together_[copy.loop->getOutermostLoop()];
-    if (why == nullptr && ++together > kCopiesTogether) why = "there are too many at a time";
+    if (why == nullptr && together_with(*copy.loop) == kCopiesTogether) why = "there are too many at a time";
     say(copy, why);
-    if (why == nullptr) found_.push_back(std::move(copy));
+    if (why != nullptr) return;
+    ++count_[copy.loop];
+    found_.push_back(std::move(copy));
+  }
+
+  // How many copies there are at a time while the loop runs, or one in it.
+  unsigned together_with(const Loop& loop) const {
+    unsigned together = most_in(loop);
+    for (const Loop* around = loop.getParentLoop(); around != nullptr; around = around->getParentLoop())
+      together += count_.lookup(around);
+    return together;
+  }
+  unsigned most_in(const Loop& loop) const {
+    unsigned most = 0;
+    for (const Loop* inner : loop) most = std::max(most, most_in(*inner));
+    return most + count_.lookup(&loop);
   }
 
   const char* refusal_of(BlockCopy& copy) const {
@@ -102,7 +116,7 @@ class CopyPlanner {
   CopyChoice choice_;
   CopyLoop look_;
   OptimizationRemarkEmitter remarks_;
-  DenseMap<const Loop*, unsigned> together_;
+  DenseMap<const Loop*, unsigned> count_;
   std::vector<BlockCopy> found_;
 };
 

@@ -53,6 +53,11 @@ void extend(PassBuilder& builder) {
 
 }  // namespace
 
+// Sites and guards are assembly, and flang 19 has not made the parser for it ready, as clang does. Absent where LLVM
+// is not a library of its own.
+extern "C" __attribute__((weak)) void LLVMInitializeX86AsmParser();
+
 extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo() {
+  if (LLVMInitializeX86AsmParser != nullptr) LLVMInitializeX86AsmParser();
   return {LLVM_PLUGIN_API_VERSION, "hinterland", "1", extend};
 }
