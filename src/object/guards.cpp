@@ -16,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/own_stack.hpp"
 #include "base/signal_mask.hpp"
+#include "object/block_profile.hpp"
 #include "object/entry.hpp"
 #include "object/guard_entries.hpp"
 
@@ -193,6 +194,7 @@ Status begin_all(void (*before_first)()) {
         Error::make(0, "the program has a malloc of its own").remedy("compile it without --objects"));
   if (Status begun = begin_heap_as_told(); !begun) return begun;
   Status begun = begin_window();
+  if (begun) begin_block_profile(current_heap()->memory_limit());
   if (begun) before_first();
   return begun;
 }
@@ -246,7 +248,7 @@ std::size_t size_of_block(void* block) {
 
 void* allocate_block(std::size_t bytes, bool zeroed) {
   Window* window = g_window.load(std::memory_order_relaxed);
-  if (bytes > Window::kBlockMax || window == nullptr) return nullptr;
+  if (bytes > Window::kBlockMax || window == nullptr || !block_profile().pays(bytes)) return nullptr;
   return apart([=] { return window->allocate(bytes, zeroed); });
 }
 
