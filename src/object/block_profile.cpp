@@ -26,7 +26,7 @@ constexpr std::string_view kFirstLine = "hinterland objects 1";
 constexpr std::uint64_t kFileBytesMax = 1 << 20;
 // An object that is brought costs about half of what a page does for which a hint stands (ADR 0064, chains: 0.09
 // against 0.20 s). And where hardly one in a hundred blocks is ever brought, guards gain nothing.
-constexpr std::uint64_t kObjectsAPage = 2, kBlocksABrought = 100;
+constexpr std::uint64_t kObjectsAPage = 2, kBlocksABrought = 100, kBroughtOfAll = 100;
 
 struct Line {
   std::uint64_t bytes, made, brought, pages;
@@ -43,8 +43,9 @@ bool read_line(std::string_view text, Line& line) {
   return at == end;
 }
 
-bool is_worth_it(const Line& line) {
-  return line.brought >= line.made / kBlocksABrought && line.brought != 0 &&
+// `all`: how often blocks of all sizes were brought. What is little of it is not worth memory of its own.
+bool is_worth_it(const Line& line, std::uint64_t all) {
+  return line.brought >= line.made / kBlocksABrought && line.brought != 0 && line.brought >= all / kBroughtOfAll &&
          line.pages >= line.brought / kObjectsAPage;
 }
 
@@ -118,19 +119,22 @@ void BlockProfile::brought(std::size_t bytes, std::uintptr_t address) {
 
 std::string BlockProfile::text() const {
   std::string text(kFirstLine);
+  std::uint64_t all = 0;
+  for (const auto& brought : brought_) all += brought.load(std::memory_order_relaxed);
   text += "\n# bytes, made, brought, and how often the page would have been\n";
   for (std::size_t unit = 0; unit < kSizes; ++unit) {
     const Line line{unit * kUnit, made_[unit].load(std::memory_order_relaxed),
                     brought_[unit].load(std::memory_order_relaxed), pages_[unit].load(std::memory_order_relaxed)};
     if (line.made == 0) continue;
     text += std::to_string(line.bytes) + " " + std::to_string(line.made) + " " + std::to_string(line.brought) + " " +
-            std::to_string(line.pages) + (is_worth_it(line) ? "\n" : "\n# these stay on pages\n");
+            std::to_string(line.pages) + (is_worth_it(line, all) ? "\n" : "\n# these stay on pages\n");
   }
   return text;
 }
 
 Status BlockProfile::choose(std::string_view text) {
-  std::array<bool, kSizes> pays{};
+  std::array<Line, kSizes> lines{};
+  std::uint64_t all = 0;
   for (std::size_t number = 1; number == 1 || !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view word = text.substr(0, end);
@@ -140,28 +144,33 @@ Status BlockProfile::choose(std::string_view text) {
     if (number == 1 || !read_line(word, line) || line.bytes % kUnit != 0 || line.bytes / kUnit >= kSizes)
       return std::unexpected(Error::make(0, "line %zu of it is none of a profile of objects", number)
                                  .remedy("write it anew with 'hinterland run --record-sites FILE -- PROGRAM'"));
-    pays[line.bytes / kUnit] = is_worth_it(line);
+    lines[line.bytes / kUnit] = line;
+    all += line.brought;
   }
-  pays_ = pays;
+  std::ranges::transform(lines, pays_.begin(), [all](const Line& line) { return is_worth_it(line, all); });
   chosen_ = true;
   return {};
 }
 
 BlockProfile& block_profile() { return g_profile; }
 
-void begin_block_profile(std::uint64_t local_bytes) {
-  if (const char* name = variable(OptionId::record_sites)) {
-    g_profile.begin_counting(local_bytes / kPageSize);
-    return prepare_record(name);
-  }
-  const std::string path = profile_path();
-  if (path.empty() || access(path.c_str(), R_OK) != 0) return;
+bool choose_block_profile() {
+  const std::string path = variable(OptionId::record_sites) == nullptr ? profile_path() : "";
+  if (path.empty() || access(path.c_str(), R_OK) != 0) return true;
   Result<std::string> text = read_plain_file(path, "the profile of objects", kFileBytesMax);
   const Status chosen = text ? g_profile.choose(*text) : Status(std::unexpected(text.error()));
   if (!chosen)
     log::warning("%s: %s; blocks of all sizes are objects", path.c_str(), chosen.error().what());
   else
-    log::info("%s says which sizes of blocks are objects", path.c_str());
+    log::info("%s says which sizes of blocks are objects%s", path.c_str(), g_profile.any_pays() ? "" : ": none");
+  return g_profile.any_pays();
+}
+
+void begin_block_counts(std::uint64_t local_bytes) {
+  const char* name = variable(OptionId::record_sites);
+  if (name == nullptr) return;
+  g_profile.begin_counting(local_bytes / kPageSize);
+  prepare_record(name);
 }
 
 }  // namespace hinterland::object

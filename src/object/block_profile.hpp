@@ -6,9 +6,10 @@
 //     48 100000 30000 29000      bytes of the block, rounded up to 16; how many were made; how often one was brought;
 //                                and how often its page would have been, had they been on pages
 //
-// Lines that begin with # say something to people.
+// Lines that begin with # say something to people. Sizes that are not there stay on pages.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -36,6 +37,7 @@ class BlockProfile {
   // --- choosing. Not while others ask.
   // The error says which line is none of a profile; then all sizes are as before.
   Status choose(std::string_view text);
+  bool any_pays() const { return !chosen_ || std::ranges::find(pays_, true) != pays_.end(); }
   bool pays(std::size_t bytes) const { return !chosen_ || bytes >= kUnit * kSizes || pays_[unit_of(bytes)]; }
 
  private:
@@ -53,10 +55,12 @@ class BlockProfile {
   std::array<bool, kSizes> pays_{};
 };
 
-// The process's. begin_block_profile(), before the first block: counts where HINTERLAND_RECORD_SITES names a file,
-// and writes it when the process ends by exit(); otherwise reads the profile there is, and says what is wrong with
-// one.
+// The process's.
 BlockProfile& block_profile();
-void begin_block_profile(std::uint64_t local_bytes);
+// Before the first block: reads the profile there is, and says what is wrong with one; or none where this run counts,
+// because HINTERLAND_RECORD_SITES names a file. False: by the profile no size pays.
+bool choose_block_profile();
+// Where this run counts: from here on, to the process's end by exit().
+void begin_block_counts(std::uint64_t local_bytes);
 
 }  // namespace hinterland::object

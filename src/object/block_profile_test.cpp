@@ -26,7 +26,18 @@ TEST(BlockProfile, WhatIsUsedAloneInItsPagePaysAndWhatComesTogetherDoesNot) {
   EXPECT_TRUE(chosen.pays(33));
   EXPECT_FALSE(chosen.pays(100));
   EXPECT_FALSE(chosen.pays(500));  // never brought
-  EXPECT_FALSE(chosen.pays(16));   // never made
+  EXPECT_TRUE(chosen.any_pays());
+  EXPECT_FALSE(chosen.pays(16));  // never made
+}
+
+TEST(BlockProfile, NothingPaysWhereWhatIsBroughtAloneIsLittle) {
+  BlockProfile profile;
+  EXPECT_TRUE(profile.any_pays());
+  ASSERT_TRUE(profile.choose("hinterland objects 1\n48 1000 100000 2000\n# text\n64 10 10 10\n"));
+  EXPECT_FALSE(profile.any_pays());
+  ASSERT_TRUE(profile.choose("hinterland objects 1\n48 1000 100000 2000\n64 2000 2000 2000\n"));
+  EXPECT_FALSE(profile.pays(48));
+  EXPECT_TRUE(profile.pays(64));
 }
 
 TEST(BlockProfile, WhatIsNoProfileIsSaidAndChoosesNothing) {

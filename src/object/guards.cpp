@@ -194,7 +194,7 @@ Status begin_all(void (*before_first)()) {
         Error::make(0, "the program has a malloc of its own").remedy("compile it without --objects"));
   if (Status begun = begin_heap_as_told(); !begun) return begun;
   Status begun = begin_window();
-  if (begun) begin_block_profile(current_heap()->memory_limit());
+  if (begun) begin_block_counts(current_heap()->memory_limit());
   if (begun) before_first();
   return begun;
 }
@@ -225,6 +225,9 @@ void take_guarded_module(GuardedModule& module, void (*before_first)()) {
         module.version, kVersion);
     return;
   }
+  // By the profile, nothing pays: then no memory is kept for objects.
+  static const bool any_pays = choose_block_profile();
+  if (!any_pays) return;
   if (Status begun = begin_all(before_first); !begun) {
     log::warning("a program or library with guards keeps its heap on pages: %s%s%s", begun.error().what(),
                  begun.error().next_step()[0] != '\0' ? "; " : "", begun.error().next_step());
