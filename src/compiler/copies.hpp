@@ -1,5 +1,5 @@
 // Loops that work on a copy of a block instead of asking a guard for each access (TrackFM's loop chunking, ASPLOS
-// 2024, 3.4; docs/adr/0073-*.md). The loop stays as it is; only its pointer is another one:
+// 2024, 3.4; docs/adr/0073-loops-on-copies-of-blocks.md). The loop stays as it is; only its pointer is another one:
 //
 //     copy = in_window(p) ? borrow(p, from, to, room on the stack) : p       before the loop
 //     ... copy[i] ...

@@ -1,4 +1,5 @@
-// Which loops work on a copy of a block, on which of its bytes, and whether that pays (docs/adr/0073-*.md).
+// Which loops work on a copy of a block, on which of its bytes, and whether that pays
+// (docs/adr/0073-loops-on-copies-of-blocks.md).
 //
 // A loop that calls nothing and synchronises with nobody cannot see what others write to a block meanwhile, so it may
 // read all of it before it begins, and write what it writes when it has ended. Then it needs no guard in it, and

@@ -1,6 +1,7 @@
 // Which sizes of blocks are worth being objects of the window: counted by one run (--record-sites), read at the start
 // of others. By size, because what a program allocates at one place has a size of its own mostly, and a size costs
-// nothing to ask for (docs/adr/0073-*.md). The text lies beside the profile of hints, FILE.objects:
+// nothing to ask for (docs/adr/0073-loops-on-copies-of-blocks.md). The text lies beside the profile of hints,
+// FILE.objects:
 //
 //     hinterland objects 1
 //     48 100000 30000 29000      bytes of the block, rounded up to 16; how many were made; how often one was brought;
