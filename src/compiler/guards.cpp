@@ -11,6 +11,7 @@
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include "compiler/accesses.hpp"
+#include "compiler/copies.hpp"
 #include "compiler/pass.hpp"
 #include "compiler/wishes.hpp"
 
@@ -116,6 +117,7 @@ class FunctionGuards {
       if (isa<UnreachableInst>(block.getTerminator()) || block.isEHPad()) continue;
       for (Instruction& instruction : block) {
         if (instruction.hasMetadata(LLVMContext::MD_nosanitize)) continue;  // a sanitizer's own
+        if (is_of_copy(instruction)) continue;
         Guarded found = guarded_of(instruction, library_);
         if (!found.pointers.empty() && !is_left(found)) accesses.push_back(std::move(found));
       }
