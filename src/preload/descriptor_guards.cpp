@@ -46,12 +46,18 @@ bool is_readable(const void* pointer, std::size_t bytes) {
   return true;
 }
 
+// No pointer is as low, and no descriptor as high.
+bool may_be_descriptor(long argument) {
+  constexpr long kEnd = 1 << 20;
+  return argument >= hinterland_first_guarded && argument < kEnd;
+}
+
 bool hands_on_ours(const cmsghdr& head, const char* data, std::size_t bytes) {
   if (head.cmsg_level != SOL_SOCKET || head.cmsg_type != SCM_RIGHTS) return false;
   for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
     int descriptor;
     std::memcpy(&descriptor, data + at, sizeof descriptor);
-    if (descriptors::is_protected(descriptor)) return true;
+    if (may_be_descriptor(descriptor) && descriptors::is_protected(descriptor)) return true;
   }
   return false;
 }
@@ -92,17 +98,12 @@ long second_of(long number, long a, long b, long c) {
   }
 }
 
-// No pointer is as low, and no descriptor as high.
-bool may_be_descriptor(long argument) {
-  constexpr long kEnd = 1 << 20;
-  return argument >= hinterland_first_guarded && argument < kEnd;
-}
-
 }  // namespace
 
 void prepare() { hinterland_find_all_guarded(); }
 
 bool refuses(int first, int second, const void* caller) {
+  if (first < hinterland_first_guarded && second < hinterland_first_guarded) return false;
   if (!is_served(caller)) return false;
   return (descriptors::is_protected(first) || (second != first && descriptors::is_protected(second))) && refused();
 }
@@ -110,7 +111,7 @@ bool refuses(int first, int second, const void* caller) {
 bool refuses_messages(int socket, const mmsghdr* messages, unsigned count, const void* caller) {
   constexpr unsigned kMost = 1024;  // the kernel takes no more at once
   if (!is_served(caller)) return false;
-  if (descriptors::is_protected(socket)) return refused();
+  if (may_be_descriptor(socket) && descriptors::is_protected(socket)) return refused();
   for (unsigned i = 0; i < std::min(count, kMost); ++i)
     if (hands_on_ours(&messages[i].msg_hdr)) return refused();
   return false;
