@@ -117,8 +117,8 @@ class arrivals {
     return poll();
   }
   // For poll(2) and epoll(7): readable when poll() may have something to do; call poll() then. Stays the same and
-  // belongs to this; after a fork the child asks anew. -1: there is no runtime (or an older one), and nothing ever arrives. Throws
-  // std::system_error.
+  // belongs to this; after a fork the child asks anew. -1: there is no runtime (or an older one), and nothing ever
+  // arrives. Throws std::system_error.
   int descriptor() {
     const detail::runtime* rt = detail::the_runtime();
     if (!detail::is_served(rt)) return -1;

@@ -101,9 +101,9 @@ struct runtime {
   void (*lost)(word* w, int error);
   // The slot's thread has counted itself as inside while another forks. Returns when that is over, and it is inside.
   void (*wait_for_fork)(thread_slot* slot);
-  // --- from version 2 on: coroutines, object_pin.hpp. Any thread; none of these waits for a device that takes its time, but
-  // pin_blocking. Holds the object of `what` where it is, in a scope of the caller's. True: it is over, and `what`
-  // has the answer. False: it has to be brought; nothing was begun.
+  // --- from version 2 on: coroutines, object_pin.hpp. Any thread; none of these waits for a device that takes its
+  // time, but pin_blocking. Holds the object of `what` where it is, in a scope of the caller's. True: it is over, and
+  // `what` has the answer. False: it has to be brought; nothing was begun.
   bool (*pin_now)(arrival* what);
   // The same, and waits for it.
   void (*pin_blocking)(arrival* what);

@@ -5,7 +5,8 @@
 // The runtime moves its descriptors to this number and higher ones, out of the way of those that programs choose.
 inline constexpr int kFirstRuntimeDescriptor = 900;
 
-// Read by assembly, hence the name. Only falls: below what is above where the limit of descriptors left no high number.
+// Read by assembly, hence the name. Only falls: below what is above where the limit of descriptors left no high
+// number.
 extern "C" int hinterland_first_guarded __attribute__((visibility("hidden")));
 
 namespace hinterland {

@@ -33,8 +33,8 @@ bool refused() {
   return true;
 }
 
-// A wrong pointer is the kernel's to find: it reads the eight bytes before it sees that there is no such way to change
-// a mask.
+// A wrong pointer is the kernel's to find: it reads the eight bytes before it sees that there is no such way to
+// change a mask.
 bool is_readable(const void* pointer, std::size_t bytes) {
   constexpr long kNoWay = -1, kWord = 8;
   const auto first = reinterpret_cast<std::uintptr_t>(pointer), end = first + bytes;
@@ -127,8 +127,7 @@ bool refuses_call(long number, long a, long b, long c, long e) {
   // Those of which one only asks whether it can be read, and those that begin with the number of a process.
   if (number == SYS_epoll_wait || number == SYS_epoll_pwait || number == SYS_epoll_pwait2 || number == SYS_kcmp)
     return false;
-  if (!system_calls::is_of(Kind::file, number) && !system_calls::is_of(Kind::file_pointer, number))
-    return false;
+  if (!system_calls::is_of(Kind::file, number) && !system_calls::is_of(Kind::file_pointer, number)) return false;
   const long second = second_of(number, a, b, c);
   if (!may_be_descriptor(a) && !may_be_descriptor(second)) return false;
   return refuses(may_be_descriptor(a) ? static_cast<int>(a) : -1,

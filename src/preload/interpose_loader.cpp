@@ -69,7 +69,7 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlsym(void* 
 }
 
 __attribute__((used, visibility("hidden"))) void* hinterland_before_dlvsym(void* library, const char* name,
-                                                                          const char* version) {
+                                                                           const char* version) {
   VersionLookup next = next_dlvsym();
   if (library == RTLD_NEXT || library == RTLD_DEFAULT || name == nullptr || version == nullptr ||
       hinterland::mode() == hinterland::Mode::native)

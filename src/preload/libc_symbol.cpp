@@ -73,7 +73,8 @@ const ElfW(Sym) * symbol_in(const Tables& tables, const char* name) {
 
 int look(dl_phdr_info* object, std::size_t, void* argument) {
   auto* wanted = static_cast<Wanted*>(argument);
-  if (!object_names::is_libc(object->dlpi_name) && !object_names::begins_with(object->dlpi_name, "libdl.so")) return 0;
+  if (!object_names::is_libc(object->dlpi_name) && !object_names::begins_with(object->dlpi_name, "libdl.so"))
+    return 0;
   const Tables tables = tables_of(*object);
   if (tables.hash == nullptr || tables.symbols == nullptr || tables.names == nullptr) return 0;
   const ElfW(Sym)* found = symbol_in(tables, wanted->name);

@@ -4,8 +4,9 @@
 
 namespace hinterland {
 
-// The address of a function that libc defines (or libdl, before glibc 2.34), nullptr where there is none. Reads libc's
-// own table; allocates nothing. Of several versions the first in the table: only for names whose versions are alike.
+// The address of a function that libc defines (or libdl, before glibc 2.34), nullptr where there is none. Reads
+// libc's own table; allocates nothing. Of several versions the first in the table: only for names whose versions are
+// alike.
 void* find_in_libc(const char* name);
 
 }  // namespace hinterland

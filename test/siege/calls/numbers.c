@@ -1,5 +1,5 @@
-// A program that does something to every descriptor that there could be, by each function that could do harm there, and
-// by number: none is open beyond its own, as natively, and no byte of far memory is lost by it.
+// A program that does something to every descriptor that there could be, by each function that could do harm there,
+// and by number: none is open beyond its own, as natively, and no byte of far memory is lost by it.
 #include "far_bytes.h"
 
 #include <dirent.h>
@@ -33,7 +33,11 @@ static struct epoll_event event;
 static struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
 static const int one = 1, none = 0;
 
-static const unsigned long kUnregister = _IOR(0xAA, 0x01, struct { uint64_t first; uint64_t bytes; });
+static const unsigned long kUnregister = _IOR(
+    0xAA, 0x01, struct {
+      uint64_t first;
+      uint64_t bytes;
+    });
 
 static struct msghdr with(int descriptor, char* control, size_t bytes) {
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = bytes};
@@ -54,9 +58,9 @@ static long hand_on(int descriptor, int by_number, int several) {
   char control[CMSG_SPACE(sizeof descriptor)] = {0};
   part.iov_len = 1;
   struct mmsghdr message = {.msg_hdr = with(descriptor, control, sizeof control)};
-  long sent = several ? by_number ? syscall(SYS_sendmmsg, pair[0], &message, 1, MSG_DONTWAIT)
-                                  : sendmmsg(pair[0], &message, 1, MSG_DONTWAIT)
-              : by_number ? syscall(SYS_sendmsg, pair[0], &message.msg_hdr, MSG_DONTWAIT)
+  long sent = several     ? by_number ? syscall(SYS_sendmmsg, pair[0], &message, 1, MSG_DONTWAIT)
+                                      : sendmmsg(pair[0], &message, 1, MSG_DONTWAIT)
+                  : by_number ? syscall(SYS_sendmsg, pair[0], &message.msg_hdr, MSG_DONTWAIT)
                           : sendmsg(pair[0], &message.msg_hdr, MSG_DONTWAIT);
   if (sent > 0 && recvmsg(pair[1], &message.msg_hdr, MSG_DONTWAIT) > 0 && message.msg_hdr.msg_controllen != 0) {
     int received;
@@ -94,44 +98,44 @@ static long forget(int descriptor, int by_number) {
 static long failed_is_number(int error) { return error == 0 ? 0 : (errno = error, -1); }
 
 // Each by the function and by number. X(what it is called, the function, the call)
-#define CALLS(X)                                                                                                    \
-  X("write", write(fd, junk, sizeof junk), syscall(SYS_write, fd, junk, sizeof junk))                               \
-  X("pwrite", pwrite(fd, junk, sizeof junk, 0), syscall(SYS_pwrite64, fd, junk, sizeof junk, 0))                    \
-  X("writev", writev(fd, &part, 1), syscall(SYS_writev, fd, &part, 1))                                              \
-  X("pwritev", pwritev(fd, &part, 1, 0), syscall(SYS_pwritev, fd, &part, 1, 0, 0))                                  \
-  X("pwritev2", pwritev2(fd, &part, 1, 0, 0), syscall(SYS_pwritev2, fd, &part, 1, 0, 0, 0))                         \
-  X("send", send(fd, junk, 9, MSG_DONTWAIT), syscall(SYS_sendto, fd, junk, 9, MSG_DONTWAIT, NULL, 0))               \
-  X("recv", recv(fd, junk, 9, MSG_DONTWAIT), syscall(SYS_recvfrom, fd, junk, 9, MSG_DONTWAIT, NULL, NULL))          \
-  X("sendmsg", hand_on(fd, 0, 0), hand_on(fd, 1, 0))                                                                \
-  X("sendmmsg", hand_on(fd, 0, 1), hand_on(fd, 1, 1))                                                               \
-  X("ftruncate", ftruncate(fd, 0), syscall(SYS_ftruncate, fd, 0))                                                   \
-  X("fallocate", fallocate(fd, 3, 0, 1l << 30), syscall(SYS_fallocate, fd, 3, 0, 1l << 30))                         \
-  X("posix_fallocate", failed_is_number(posix_fallocate(fd, 0, 9)), syscall(SYS_fallocate, fd, 0, 0, 9))            \
-  X("posix_fadvise", failed_is_number(posix_fadvise(fd, 0, 9, 4)), syscall(SYS_fadvise64, fd, 0, 9, 4))             \
-  X("shutdown", shutdown(fd, SHUT_RDWR), syscall(SYS_shutdown, fd, SHUT_RDWR))                                      \
-  X("fcntl", fcntl(fd, F_SETFL, 0), syscall(SYS_fcntl, fd, F_SETFL, 0))                                             \
-  X("fcntl of a copy", fcntl(fd, F_DUPFD, kEnd), syscall(SYS_fcntl, fd, F_DUPFD, kEnd))                             \
-  X("ioctl FIONBIO", ioctl(fd, FIONBIO, &one), syscall(SYS_ioctl, fd, FIONBIO, &none))                              \
-  X("ioctl UFFDIO_UNREGISTER", ioctl(fd, kUnregister, range), syscall(SYS_ioctl, fd, kUnregister, range))           \
-  X("epoll_ctl", forget(fd, 0), forget(fd, 1))                                                                      \
-  X("timerfd_settime", timerfd_settime(fd, 0, &never, NULL), syscall(SYS_timerfd_settime, fd, 0, &never, NULL))     \
-  X("setsockopt", setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon),                                      \
-    syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once))                                   \
-  X("connect", connect(fd, &nowhere, sizeof nowhere), syscall(SYS_connect, fd, &nowhere, sizeof nowhere))           \
-  X("mmap", map(fd, 0), map(fd, 1))                                                                                 \
-  X("sendfile", sendfile(fd, zeros, NULL, PAGE), syscall(SYS_sendfile, fd, zeros, NULL, PAGE))                      \
-  X("sendfile from it", sendfile(pair[0], fd, NULL, PAGE), syscall(SYS_sendfile, pair[0], fd, NULL, PAGE))          \
-  X("splice", splice(filled[0], NULL, fd, NULL, 9, SPLICE_F_NONBLOCK),                                              \
-    syscall(SYS_splice, filled[0], NULL, fd, NULL, 9, SPLICE_F_NONBLOCK))                                           \
-  X("copy_file_range", copy_file_range(zeros, NULL, fd, NULL, 9, 0),                                                \
-    syscall(SYS_copy_file_range, zeros, NULL, fd, NULL, 9, 0))                                                      \
-  X("fchmod", fchmod(fd, 0), syscall(SYS_fchmod, fd, 0))                                                            \
-  X("flock", flock(fd, LOCK_EX | LOCK_NB), syscall(SYS_flock, fd, LOCK_SH | LOCK_NB))                               \
-  X("lockf", lockf(fd, F_TLOCK, 0), -1)                                                                             \
-  X("lseek", lseek(fd, 9, SEEK_SET), syscall(SYS_lseek, fd, 9, SEEK_SET))                                           \
-  X("dprintf", dprintf(fd, "%d bytes", 9), -1)                                                                      \
-  X("vdprintf", formatted(fd, "%g bytes", 9.0), -1)                                                                 \
-  X("dup", dup(fd), syscall(SYS_dup, fd))                                                                           \
+#define CALLS(X)                                                                                                \
+  X("write", write(fd, junk, sizeof junk), syscall(SYS_write, fd, junk, sizeof junk))                           \
+  X("pwrite", pwrite(fd, junk, sizeof junk, 0), syscall(SYS_pwrite64, fd, junk, sizeof junk, 0))                \
+  X("writev", writev(fd, &part, 1), syscall(SYS_writev, fd, &part, 1))                                          \
+  X("pwritev", pwritev(fd, &part, 1, 0), syscall(SYS_pwritev, fd, &part, 1, 0, 0))                              \
+  X("pwritev2", pwritev2(fd, &part, 1, 0, 0), syscall(SYS_pwritev2, fd, &part, 1, 0, 0, 0))                     \
+  X("send", send(fd, junk, 9, MSG_DONTWAIT), syscall(SYS_sendto, fd, junk, 9, MSG_DONTWAIT, NULL, 0))           \
+  X("recv", recv(fd, junk, 9, MSG_DONTWAIT), syscall(SYS_recvfrom, fd, junk, 9, MSG_DONTWAIT, NULL, NULL))      \
+  X("sendmsg", hand_on(fd, 0, 0), hand_on(fd, 1, 0))                                                            \
+  X("sendmmsg", hand_on(fd, 0, 1), hand_on(fd, 1, 1))                                                           \
+  X("ftruncate", ftruncate(fd, 0), syscall(SYS_ftruncate, fd, 0))                                               \
+  X("fallocate", fallocate(fd, 3, 0, 1l << 30), syscall(SYS_fallocate, fd, 3, 0, 1l << 30))                     \
+  X("posix_fallocate", failed_is_number(posix_fallocate(fd, 0, 9)), syscall(SYS_fallocate, fd, 0, 0, 9))        \
+  X("posix_fadvise", failed_is_number(posix_fadvise(fd, 0, 9, 4)), syscall(SYS_fadvise64, fd, 0, 9, 4))         \
+  X("shutdown", shutdown(fd, SHUT_RDWR), syscall(SYS_shutdown, fd, SHUT_RDWR))                                  \
+  X("fcntl", fcntl(fd, F_SETFL, 0), syscall(SYS_fcntl, fd, F_SETFL, 0))                                         \
+  X("fcntl of a copy", fcntl(fd, F_DUPFD, kEnd), syscall(SYS_fcntl, fd, F_DUPFD, kEnd))                         \
+  X("ioctl FIONBIO", ioctl(fd, FIONBIO, &one), syscall(SYS_ioctl, fd, FIONBIO, &none))                          \
+  X("ioctl UFFDIO_UNREGISTER", ioctl(fd, kUnregister, range), syscall(SYS_ioctl, fd, kUnregister, range))       \
+  X("epoll_ctl", forget(fd, 0), forget(fd, 1))                                                                  \
+  X("timerfd_settime", timerfd_settime(fd, 0, &never, NULL), syscall(SYS_timerfd_settime, fd, 0, &never, NULL)) \
+  X("setsockopt", setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon),                                  \
+    syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once))                               \
+  X("connect", connect(fd, &nowhere, sizeof nowhere), syscall(SYS_connect, fd, &nowhere, sizeof nowhere))       \
+  X("mmap", map(fd, 0), map(fd, 1))                                                                             \
+  X("sendfile", sendfile(fd, zeros, NULL, PAGE), syscall(SYS_sendfile, fd, zeros, NULL, PAGE))                  \
+  X("sendfile from it", sendfile(pair[0], fd, NULL, PAGE), syscall(SYS_sendfile, pair[0], fd, NULL, PAGE))      \
+  X("splice", splice(filled[0], NULL, fd, NULL, 9, SPLICE_F_NONBLOCK),                                          \
+    syscall(SYS_splice, filled[0], NULL, fd, NULL, 9, SPLICE_F_NONBLOCK))                                       \
+  X("copy_file_range", copy_file_range(zeros, NULL, fd, NULL, 9, 0),                                            \
+    syscall(SYS_copy_file_range, zeros, NULL, fd, NULL, 9, 0))                                                  \
+  X("fchmod", fchmod(fd, 0), syscall(SYS_fchmod, fd, 0))                                                        \
+  X("flock", flock(fd, LOCK_EX | LOCK_NB), syscall(SYS_flock, fd, LOCK_SH | LOCK_NB))                           \
+  X("lockf", lockf(fd, F_TLOCK, 0), -1)                                                                         \
+  X("lseek", lseek(fd, 9, SEEK_SET), syscall(SYS_lseek, fd, 9, SEEK_SET))                                       \
+  X("dprintf", dprintf(fd, "%d bytes", 9), -1)                                                                  \
+  X("vdprintf", formatted(fd, "%g bytes", 9.0), -1)                                                             \
+  X("dup", dup(fd), syscall(SYS_dup, fd))                                                                       \
   X("fdopendir", fdopendir(fd) != NULL ? 0 : -1, -1)
 
 static long call(int which, int fd) {
