@@ -20,7 +20,6 @@ namespace {
 constexpr unsigned kCloseRangeUnshare = 1u << 1;
 constexpr unsigned kPidfdThread = O_EXCL;  // Linux 6.9
 
-
 }  // namespace
 
 int DescriptorKeeper::hold(std::span<const int> kept) {
