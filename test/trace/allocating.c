@@ -5,7 +5,8 @@
  * latter); and of small nodes of two kinds, whose allocations are sampled, 8 and 4 times as much (node, other). Then,
  * ROUNDS times, each page of all that is read once, in an order that read-ahead cannot follow. With `fork` a child
  * does the reading. Lines that allocate are marked: the test finds their numbers. With ALLOCATING_WAITS in its
- * environment it goes on from `table`, which is beyond the budget, only when paging has begun, however long the runtime has to wait for a CPU. */
+ * environment it goes on from `table`, which is beyond the budget, only when paging has begun, however long the
+ * runtime has to wait for a CPU. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
