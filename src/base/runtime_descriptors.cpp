@@ -1,3 +1,3 @@
 #include "base/runtime_descriptors.hpp"
 
-int hinterland_first_guarded = kFirstRuntimeDescriptor;
+int hinterland_first_guarded = hinterland::kFirstRuntimeDescriptor;

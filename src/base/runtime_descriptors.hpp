@@ -2,14 +2,14 @@
 // these and higher ones (preload/interpose_descriptors.cpp).
 #pragma once
 
-// The runtime moves its descriptors to this number and higher ones, out of the way of those that programs choose.
-inline constexpr int kFirstRuntimeDescriptor = 900;
-
 // Read by assembly, hence the name. Only falls: below what is above where the limit of descriptors left no high
 // number.
 extern "C" int hinterland_first_guarded __attribute__((visibility("hidden")));
 
 namespace hinterland {
+
+// The runtime moves its descriptors to this number and higher ones, out of the way of those that programs choose.
+inline constexpr int kFirstRuntimeDescriptor = 900;
 
 // To be called with each descriptor that the runtime keeps, before it is used. Thread-safe; keeps errno.
 inline void note_runtime_descriptor(int descriptor) {

@@ -3,7 +3,6 @@
 #include <llvm/ADT/Statistic.h>
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/BranchProbabilityInfo.h>
-#include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
@@ -160,17 +159,12 @@ bool copy_in(Function& function, FunctionAnalysisManager& manager, CopyChoice ch
 bool is_of_copy(const Instruction& access) { return access.getMetadata(kOfCopy) != nullptr; }
 
 PreservedAnalyses CopyPass::run(Module& module, ModuleAnalysisManager& analyses) {
-  const Triple target(module.getTargetTriple());
-  if (target.getArch() != Triple::x86_64 || !target.isOSLinux() || choice_ == CopyChoice::none)
-    return PreservedAnalyses::all();
+  if (!is_for_our_machine(module) || choice_ == CopyChoice::none) return PreservedAnalyses::all();
   FunctionAnalysisManager& manager = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   const auto wishes = wishes_of(module, true);  // HintPass says it
   GuardEmitter emitter(module);
-  SmallVector<Function*, 32> functions;  // the emitter adds some
-  for (Function& function : module)
-    if (!is_left_alone(function) && wishes.lookup(&function) != Wish::never) functions.push_back(&function);
   bool changed = false;
-  for (Function* function : functions) {
+  for (Function* function : functions_to_change(module, wishes)) {
     if (!copy_in(*function, manager, choice_, emitter)) continue;
     manager.invalidate(*function, PreservedAnalyses::none());
     changed = true;

@@ -13,17 +13,16 @@
 #include <vector>
 
 #include "base/stats.hpp"
-#include "object/far_writer.hpp"
 #include "object/test_support.hpp"
 #include "object/testing/damaging_device.hpp"
 #include "object/testing/far_place.hpp"
 #include "object/testing/objects_model.hpp"
+#include "object/testing/placed.hpp"
 
 namespace hinterland::object::testing {
 namespace {
 
 // --- a page or a part
-// --------------------------------------------------------------------------------------------------
 
 TEST(PageOrPart, WhoReadsHereAndThereGetsParts) {
   const std::uint64_t seed = far::testing::test_seed();
@@ -62,16 +61,9 @@ TEST(PageOrPart, TheSameOnceMoreIsNoWalk) {
 }
 
 // --- the far log
-// -------------------------------------------------------------------------------------------------------
 
 // Objects of 64 bytes that lie two pages apart.
 constexpr std::size_t kApart = 113;
-
-struct Placed {
-  Location location;
-  std::uint32_t units;
-  std::uint64_t id;
-};
 
 class FarLogRanges : public ::testing::Test {
  protected:
@@ -88,22 +80,7 @@ class FarLogRanges : public ::testing::Test {
   }
   void TearDown() override { writer.reset(), log.reset(); }
 
-  static std::vector<std::uint64_t> content(std::uint64_t id, std::uint32_t units) {
-    std::vector<std::uint64_t> words(units);
-    for (std::uint32_t i = 0; i < units; ++i) words[i] = (id + 1) * 0x9e3779b97f4a7c15 + i;
-    return words;
-  }
-  Placed place(std::uint64_t id, std::uint32_t units) {
-    const auto words = content(id, units);
-    const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
-    Location location = writer->place(bytes, units);
-    if (location == 0) {
-      EXPECT_EQ(writer->flush(), 0u);
-      location = writer->place(bytes, units);
-    }
-    EXPECT_NE(location, 0u);
-    return {location, units, id};
-  }
+  Placed place(std::uint64_t id, std::uint32_t units) { return testing::place(*writer, id, units); }
   std::vector<Placed> place_many(std::size_t count, std::uint32_t units = 8) {
     std::vector<Placed> all;
     for (std::uint64_t id = 0; id < count; ++id) all.push_back(place(id, units));
@@ -114,7 +91,7 @@ class FarLogRanges : public ::testing::Test {
   int look(const Placed& placed) {
     std::vector<std::uint64_t> words(placed.units);
     const int error = log->read(placed.location, placed.units, reinterpret_cast<std::byte*>(words.data()));
-    return error != 0 ? error : words == content(placed.id, placed.units) ? 0 : -1;
+    return error != 0 ? error : words == content_of(placed.id, placed.units) ? 0 : -1;
   }
   // The same of many together.
   std::vector<int> look_at_many(std::span<const Placed> placed) {
@@ -126,9 +103,9 @@ class FarLogRanges : public ::testing::Test {
     log->read_many(wanted);
     std::vector<int> found;
     for (std::size_t i = 0; i < placed.size(); ++i)
-      found.push_back(wanted[i].error != 0                                 ? wanted[i].error
-                      : words[i] == content(placed[i].id, placed[i].units) ? 0
-                                                                           : -1);
+      found.push_back(wanted[i].error != 0                                    ? wanted[i].error
+                      : words[i] == content_of(placed[i].id, placed[i].units) ? 0
+                                                                              : -1);
     return found;
   }
   void free_all(std::span<const Placed> all) {
@@ -288,7 +265,6 @@ TEST_F(FarLogRanges, WhoReadsOneAfterTheOtherReadsPages) {
 }
 
 // --- the wire
-// --------------------------------------------------------------------------------------------------------------
 
 // Of what TCP carries, in both directions, over all connections of a device.
 std::uint64_t bytes_on_the_wire(const far::Device& device) {
@@ -337,7 +313,6 @@ TEST_F(FarLogRanges, ObjectsOf64BytesCostSomewhatMoreThan64BytesOnTheWire) {
 }
 
 // --- objects
-// ---------------------------------------------------------------------------------------------------------------
 
 // Threads with objects of four sizes over tcp:, while one part in fifty and one page in fifty comes back as something
 // else: what is taken for an object is that object.

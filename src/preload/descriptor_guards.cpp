@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/readable.hpp"
 #include "base/runtime_descriptors.hpp"
 #include "base/units.hpp"
 #include "preload/descriptors.hpp"
@@ -30,19 +31,6 @@ bool is_served(const void* caller) { return serves_program() && !is_own_code(cal
 
 bool refused() {
   errno = EBADF;
-  return true;
-}
-
-// A wrong pointer is the kernel's to find: it reads the eight bytes before it sees that there is no such way to
-// change a mask.
-bool is_readable(const void* pointer, std::size_t bytes) {
-  constexpr long kNoWay = -1, kWord = 8;
-  const auto first = reinterpret_cast<std::uintptr_t>(pointer), end = first + bytes;
-  if (end < first) return false;
-  for (std::uintptr_t at = first; at < end; at = page_floor(at) + kPageSize)
-    if (raw::call(SYS_rt_sigprocmask, kNoWay, static_cast<long>(at & ~std::uintptr_t{kWord - 1}), 0, kWord) ==
-        -EFAULT)
-      return false;
   return true;
 }
 
