@@ -14,11 +14,13 @@
 
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
+#include "base/raw_call.hpp"
 #include "base/stats_folder.hpp"
 #include "base/units.hpp"
 
-// System calls go through syscall(): in the preloaded library mmap, munmap and close are our own interposers, which
-// must not see the statistics page (it is no memory of the program, and they may count on it).
+// System calls are raw: in the preloaded library mmap, munmap, close and syscall() are our own interposers, which
+// must not see the statistics page (it is no memory of the program, and they may count on it), nor refuse a
+// descriptor here because its number was one of the runtime's that the program has closed unseen.
 
 namespace hinterland {
 
@@ -56,23 +58,23 @@ int make_room(int directory, const char* name) {
   for (int earlier = 1; g_keep && earlier <= kEarlierProgramsMax; ++earlier) {
     char kept[64];
     std::snprintf(kept, sizeof kept, "%s.%d", name, earlier);
-    if (syscall(SYS_renameat2, directory, name, directory, kept, 1 /* RENAME_NOREPLACE */) == 0) return 0;
+    if (raw::checked(SYS_renameat2, directory, name, directory, kept, 1 /* RENAME_NOREPLACE */) == 0) return 0;
     if (errno == ENOENT) return 0;
     if (errno != EEXIST) break;
   }
-  if (syscall(SYS_unlinkat, directory, name, 0) == 0 || errno == ENOENT) return 0;
+  if (raw::checked(SYS_unlinkat, directory, name, 0) == 0 || errno == ENOENT) return 0;
   return -errno;
 }
 
 // Reserves the file's blocks, so that a full file system shows here and not as SIGBUS in the middle of a fault.
 int reserve(int file) {
   if (!fits_file_limit(kPageBytes)) return -EFBIG;
-  int result = error_or(syscall(SYS_ftruncate, file, kPageBytes));
-  if (result == 0) result = error_or(syscall(SYS_fallocate, file, 0, 0L, kPageBytes));
+  int result = error_or(raw::checked(SYS_ftruncate, file, kPageBytes));
+  if (result == 0) result = error_or(raw::checked(SYS_fallocate, file, 0, 0L, kPageBytes));
   if (result != -EOPNOTSUPP) return result;
   static constexpr char zeros[kPageSize] = {};
   for (std::size_t at = 0; at < kPageBytes; at += sizeof zeros) {
-    long written = syscall(SYS_pwrite64, file, zeros, sizeof zeros, at);
+    long written = raw::checked(SYS_pwrite64, file, zeros, sizeof zeros, at);
     if (written != static_cast<long>(sizeof zeros)) return written < 0 ? -errno : -ENOSPC;
   }
   return 0;
@@ -81,18 +83,19 @@ int reserve(int file) {
 int map_file(int directory, const char* name, StatPage** out) {
   int result = make_room(directory, name);
   if (result < 0) return result;
-  int file = error_or(syscall(SYS_openat, directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  int file =
+      error_or(raw::checked(SYS_openat, directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file < 0) return file;
   result = reserve(file);
   if (result == 0) {
-    long address = syscall(SYS_mmap, nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
+    long address = raw::checked(SYS_mmap, nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
     if (address == -1)
       result = -errno;
     else
       *out = reinterpret_cast<StatPage*>(address);
   }
-  if (result < 0) syscall(SYS_unlinkat, directory, name, 0);
-  syscall(SYS_close, file);  // the program must not meet a descriptor that it did not open
+  if (result < 0) raw::checked(SYS_unlinkat, directory, name, 0);
+  raw::checked(SYS_close, file);  // the program must not meet a descriptor that it did not open
   return result;
 }
 
@@ -103,7 +106,7 @@ int create_shared_page(StatPage** out) {
   statistics_file_name(name, sizeof name, getpid());
   int result = map_file(directory, name, out);
   g_shared = result == 0;
-  syscall(SYS_close, directory);
+  raw::checked(SYS_close, directory);
   return result;
 }
 
@@ -240,7 +243,7 @@ std::uint64_t LatencyHistogram::upper_edge_ns(std::size_t bucket) {
 StatPage* stat_page() { return g_page.load(std::memory_order_relaxed); }
 
 void note_runtime_thread() {
-  auto self = static_cast<std::int32_t>(syscall(SYS_gettid));
+  auto self = static_cast<std::int32_t>(raw::checked(SYS_gettid));
   for (auto& thread : stat_page()->inside.runtime_threads) {
     std::int32_t none = 0;
     if (thread.compare_exchange_strong(none, self)) return;
@@ -250,11 +253,11 @@ void note_runtime_thread() {
 std::uint64_t process_start_ticks(pid_t pid) {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-  int file = error_or(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
+  int file = error_or(raw::checked(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
   if (file < 0) return 0;
   char text[1024];
-  long used = syscall(SYS_read, file, text, sizeof text - 1);
-  syscall(SYS_close, file);
+  long used = raw::checked(SYS_read, file, text, sizeof text - 1);
+  raw::checked(SYS_close, file);
   if (used <= 0) return 0;
   text[used] = '\0';
   // The name in field 2 may hold spaces and parentheses: count from the last one.
@@ -285,7 +288,7 @@ int open_stat_page(const char* program) {
   if (old != page) carry_over(*old, *page, same_process);
   describe(*page, program);
   g_page.store(page, std::memory_order_relaxed);
-  if (old != &g_private_page && old != page) syscall(SYS_munmap, old, kPageBytes);
+  if (old != &g_private_page && old != page) raw::checked(SYS_munmap, old, kPageBytes);
   return result;
 }
 
@@ -298,8 +301,8 @@ void close_stat_page() {
   if (directory < 0) return;
   char name[32];
   statistics_file_name(name, sizeof name, g_owner);
-  syscall(SYS_unlinkat, directory, name, 0);
-  syscall(SYS_close, directory);
+  raw::checked(SYS_unlinkat, directory, name, 0);
+  raw::checked(SYS_close, directory);
 }
 
 }  // namespace hinterland

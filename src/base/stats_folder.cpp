@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 
-// System calls go through syscall(), as in stats.cpp: the preloaded library interposes the functions.
+#include "base/raw_call.hpp"
+
+// System calls are raw, as in stats.cpp: the preloaded library interposes the functions.
 
 namespace hinterland {
 namespace {
@@ -21,7 +23,7 @@ constexpr unsigned kOthersAnything = 077;
 // The XDG base directory specification: a program must not use one that is not the user's alone.
 bool is_own_runtime_directory(const char* path) {
   struct stat status;
-  return path[0] == '/' && syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+  return path[0] == '/' && raw::checked(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & kOthersAnything) == 0;
 }
 
@@ -45,21 +47,21 @@ void statistics_directory(char* path, std::size_t size) {
 }
 
 int open_statistics_folder(int at, const char* path, bool of_anybody) {
-  long folder = syscall(SYS_openat, at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  long folder = raw::checked(SYS_openat, at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (folder < 0) return -errno;
   struct stat status;
   int problem = 0;
-  if (syscall(SYS_fstat, folder, &status) < 0)
+  if (raw::checked(SYS_fstat, folder, &status) < 0)
     problem = -errno;
   else if ((status.st_uid != geteuid() && !of_anybody) || (status.st_mode & kOthersWrite) != 0)
     problem = -EPERM;
   if (problem == 0) return static_cast<int>(folder);
-  syscall(SYS_close, folder);
+  raw::checked(SYS_close, folder);
   return problem;
 }
 
 int make_statistics_folder(const char* path) {
-  if (syscall(SYS_mkdir, path, 0700) < 0 && errno != EEXIST) return -errno;
+  if (raw::checked(SYS_mkdir, path, 0700) < 0 && errno != EEXIST) return -errno;
   return open_statistics_folder(AT_FDCWD, path, false);
 }
 
@@ -70,7 +72,7 @@ void statistics_file_name(char* name, std::size_t size, pid_t process) {
 
 std::uint64_t namespace_number(const char* link) {
   char text[64];
-  long used = syscall(SYS_readlinkat, AT_FDCWD, link, text, sizeof text - 1);
+  long used = raw::checked(SYS_readlinkat, AT_FDCWD, link, text, sizeof text - 1);
   if (used <= 0) return 0;
   text[used] = '\0';
   const char* number = std::strchr(text, '[');

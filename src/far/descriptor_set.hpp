@@ -7,9 +7,12 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 
+#include "base/mutex.hpp"
 #include "base/runtime_descriptors.hpp"
+#include "kernel/high_descriptor.hpp"
 
 namespace hinterland::far {
 
@@ -19,37 +22,40 @@ class DescriptorSet {
     for (auto& place : places_) place.store(kFree, std::memory_order_relaxed);
   }
 
-  // Moves a descriptor out of the way of numbers that programs choose themselves (shells use up to 255).
-  static int move_high(int descriptor) {
-    int high = fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstHigh);
-    if (high >= 0) ::close(descriptor);
-    int kept = high >= 0 ? high : descriptor;
-    note_runtime_descriptor(kept);
-    return kept;
+  // Moves a descriptor out of the way of numbers that programs choose themselves (shells use up to 255). -EBADF as
+  // hinterland::move_high(), of which this is one.
+  static int move_high(int descriptor) { return hinterland::move_high(descriptor, kFirstHigh); }
+  // What `open` opens (it returns a descriptor, or -1 with errno), moved to `wanted`, where that can be had (what is
+  // there is replaced; -1: none is wanted), else to a number from `first` up that is not one of these, else left
+  // where it is. Opened again when the program closed it before it was moved. -errno when `open` fails.
+  template <typename Open>
+  int open_high(Open open, int wanted, int first) const {
+    for (;;)
+      if (int moved = open_high_once(open, wanted, first); moved != -EBADF) return moved;
   }
-  // The same from `first` up, to a number that is not one of these. What a program has closed by a call that nobody
-  // sees is still listed here, until its owner misses it: under its number he would take another descriptor for his.
-  int move_high_beside(int descriptor, int first) const {
-    for (int from = first;;) {
-      int high = fcntl(descriptor, F_DUPFD_CLOEXEC, from);
-      if (high < 0) return descriptor;
-      if (!contains(high)) {
-        ::close(descriptor);
-        return high;
-      }
-      ::close(high);
-      from = high + 1;
-    }
+  // Once only: -EBADF when the program closed it before it was moved.
+  template <typename Open>
+  int open_high_once(Open open, int wanted, int first) const {
+    LockGuard alone(opening_);
+    int opened = open();
+    return opened < 0 ? -errno : move_beside(opened, wanted, first);
+  }
+  // A copy under a number that is none of these: from `first` up where there is one. -errno; -EBADF: it is not open.
+  int copy_beside(int descriptor, int first) const {
+    int copy = copy_high_beside(descriptor, first);
+    if (copy >= 0 || copy == -EBADF) return copy;
+    copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    return copy >= 0 ? copy : -errno;
   }
   bool contains(int descriptor) const {
     for (const auto& place : places_)
       if (place.load(std::memory_order_relaxed) == descriptor) return true;
     return false;
   }
-  // Moves it high and keeps it (if it is one). Returns its number now.
-  int adopt(int descriptor) {
-    if (descriptor < 0) return descriptor;
-    descriptor = move_high(descriptor);
+  // What `open` opens, moved high and kept. Returns its number, or -errno when `open` fails.
+  template <typename Open>
+  int adopt(Open open) {
+    int descriptor = open_high(open, kFree, kFirstHigh);
     add(descriptor);
     return descriptor;
   }
@@ -75,10 +81,13 @@ class DescriptorSet {
   void close(int descriptor) {
     if (remove(descriptor)) ::close(descriptor);
   }
-  void clear() {
+  // In a forked child: none of them is ours, or all are closed.
+  void clear_after_fork() {
+    opening_.reset_after_fork();
     for (auto& place : places_) place.store(kFree, std::memory_order_relaxed);
   }
-  void close_all() {
+  void close_all_after_fork() {
+    opening_.reset_after_fork();
     for (auto& place : places_)
       if (int descriptor = place.exchange(kFree, std::memory_order_relaxed); descriptor >= 0) ::close(descriptor);
   }
@@ -91,9 +100,32 @@ class DescriptorSet {
   }
 
  private:
+  // What a program has closed by a call that nobody sees is still listed here, until its owner misses it: under its
+  // number he would take another descriptor for his.
+  int copy_high_beside(int descriptor, int first) const {
+    for (int from = first;;) {
+      int high = fcntl(descriptor, F_DUPFD_CLOEXEC, from);
+      if (high < 0) return -errno;
+      if (!contains(high)) return high;
+      ::close(high);
+      from = high + 1;
+    }
+  }
+  int move_beside(int descriptor, int wanted, int first) const {
+    int moved = wanted;
+    if (wanted < 0 || wanted == descriptor || dup3(descriptor, wanted, O_CLOEXEC) < 0)
+      moved = copy_high_beside(descriptor, first);
+    if (moved == -EBADF) return moved;
+    if (moved >= 0) ::close(descriptor);
+    return moved >= 0 ? moved : descriptor;
+  }
+
   static constexpr int kFree = -1;
   static constexpr int kFirstHigh = 940;  // below the usual soft limit of 1024
   std::array<std::atomic<int>, 48> places_;
+  // Held from the opening of a descriptor until it has its high number: were its first number closed by the program,
+  // and given to another one that is being opened, both would go on with the same.
+  mutable Mutex opening_;
 };
 
 }  // namespace hinterland::far

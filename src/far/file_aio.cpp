@@ -101,8 +101,8 @@ Status AioChannel::open() {
     log::debug("file: no context for asynchronous transfers (%s): they are waited for one by one",
                strerror(static_cast<int>(-failed)));
   }
-  event_ = store_.descriptors().adopt(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (event_ < 0) return std::unexpected(Error::make(errno, "file: cannot create an event descriptor"));
+  event_ = store_.descriptors().adopt([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+  if (event_ < 0) return std::unexpected(Error::make(-event_, "file: cannot create an event descriptor"));
   return {};
 }
 
@@ -188,7 +188,7 @@ bool AioChannel::take_back_descriptors() {
   if (file_lost && !store_.take_back(file)) return false;
   if (!event_lost) return true;
   store_.descriptors().remove(event_);
-  event_ = store_.descriptors().adopt(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  event_ = store_.descriptors().adopt([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   return event_ >= 0;
 }
 

@@ -114,7 +114,7 @@ class FileDevice final : public Device {
   }
   // The file and the tables are shared, each channel has a context of its own, nothing is locked.
   Status after_fork_in_child() override {
-    store_.descriptors().close_all();  // events of the parent
+    store_.descriptors().close_all_after_fork();  // events of the parent
     return {};
   }
   std::size_t descriptors(int* out, std::size_t max) const override {

@@ -135,6 +135,12 @@ Result<std::uint64_t> check_block_device(int fd, const FileSettings& settings) {
   return size;
 }
 
+Result<int> moved_high(int fd, const std::string& path) {
+  const int moved = DescriptorSet::move_high(fd);
+  if (moved < 0) return refuse(-moved, "the program closed " + path + " while it was opened", "open it again");
+  return moved;
+}
+
 // Creates the file and takes its name away again.
 Result<int> create_unnamed(const FileSettings& settings, bool& direct) {
   const char* path = settings.path.c_str();
@@ -142,7 +148,7 @@ Result<int> create_unnamed(const FileSettings& settings, bool& direct) {
   if (fd < 0) return cannot_open(errno, settings.path);
   int failed = write_header(fd, direct);
   unlink(path);
-  if (failed == 0) return DescriptorSet::move_high(fd);
+  if (failed == 0) return moved_high(fd, settings.path);
   close(fd);
   return refuse(failed, "cannot write " + settings.path, "name another place, for example in /var/tmp");
 }
@@ -159,7 +165,9 @@ Result<FileTarget> FileTarget::open(const FileSettings& settings) {
   if (exists && S_ISBLK(found.st_mode)) {
     int device = open_maybe_direct(settings.path, O_RDWR | O_EXCL | O_CLOEXEC, target.direct_);
     if (device < 0) return cannot_open(errno, settings.path);
-    target.file_ = std::make_unique<KeptFile>(DescriptorSet::move_high(device));
+    auto moved = moved_high(device, settings.path);
+    if (!moved) return std::unexpected(moved.error());
+    target.file_ = std::make_unique<KeptFile>(*moved);
     auto size = check_block_device(target.fd(), settings);
     if (!size) return std::unexpected(size.error());
     target.bytes_ = *size;

@@ -53,7 +53,7 @@ class SimDevice final : public Device {
   void discard(std::span<const FarPage> pages) override { inner_->discard(pages); }
   Result<std::unique_ptr<Channel>> open_channel() override;
   Status after_fork_in_child() override {
-    descriptors_.close_all();  // of the parent's channels
+    descriptors_.close_all_after_fork();  // of the parent's channels
     return inner_->after_fork_in_child();
   }
   std::size_t descriptors(int* out, std::size_t max) const override {
@@ -124,11 +124,12 @@ class SimChannel final : public Channel {
   }
 
   Status open_descriptors() {
-    timer_ = device_.channel_descriptors().adopt(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (timer_ < 0) return std::unexpected(Error::make(errno, "sim: cannot create a timer"));
+    timer_ = device_.channel_descriptors().adopt(
+        [] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
+    if (timer_ < 0) return std::unexpected(Error::make(-timer_, "sim: cannot create a timer"));
     if (synchronous_) return {};
-    epoll_ = device_.channel_descriptors().adopt(epoll_create1(EPOLL_CLOEXEC));
-    if (epoll_ < 0) return std::unexpected(Error::make(errno, "sim: cannot create an event descriptor"));
+    epoll_ = device_.channel_descriptors().adopt([] { return epoll_create1(EPOLL_CLOEXEC); });
+    if (epoll_ < 0) return std::unexpected(Error::make(-epoll_, "sim: cannot create an event descriptor"));
     epoll_event event{.events = EPOLLIN, .data = {}};
     epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event);
     return {};

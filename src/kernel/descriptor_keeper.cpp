@@ -1,6 +1,7 @@
 #include "kernel/descriptor_keeper.hpp"
 
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,13 @@ namespace {
 // Interface facts that Debian's headers lack.
 constexpr unsigned kCloseRangeUnshare = 1u << 1;
 constexpr unsigned kPidfdThread = O_EXCL;  // Linux 6.9
+
+// Between the calls that take a file back its number may become another file's. True also where the kernel does not
+// tell.
+bool is_same_file(int ours, pid_t thread, int theirs) {
+  long order = raw::call(SYS_kcmp, raw::call(SYS_gettid), thread, KCMP_FILE, ours, theirs);
+  return order <= 0;
+}
 
 }  // namespace
 
@@ -65,8 +73,16 @@ void DescriptorKeeper::after_fork_in_child() {
 }
 
 int DescriptorKeeper::take_back(int kept) const {
+  constexpr int kTries = 100;  // the program would have to close it each time within some microseconds
   pid_t thread = thread_.load(std::memory_order_acquire);  // pairs with settle()
   if (thread == 0) return -ESRCH;
+  int taken = -EBADF;
+  for (int tries = 0; tries < kTries && taken == -EBADF; ++tries) taken = take_once(thread, kept);
+  return taken;
+}
+
+// -EBADF: the program closed it meanwhile, or there is no such descriptor.
+int DescriptorKeeper::take_once(pid_t thread, int kept) {
   long holder = raw::call(SYS_pidfd_open, thread, kPidfdThread);
   if (raw::failed(holder)) return static_cast<int>(holder);
   long taken = raw::call(SYS_pidfd_getfd, holder, kept, 0);
@@ -74,12 +90,16 @@ int DescriptorKeeper::take_back(int kept) const {
   if (raw::failed(taken)) return static_cast<int>(taken);
   // Where it was: another number may be that of another descriptor of ours, which is lost as well and not missed yet.
   long high = raw::call(SYS_fcntl, taken, F_DUPFD_CLOEXEC, std::max(kept, kFirstRuntimeDescriptor));
+  if (high == -EBADF) return -EBADF;
   if (raw::failed(high)) {
     note_runtime_descriptor(static_cast<int>(taken));
-    return static_cast<int>(taken);
+    high = taken;
+  } else {
+    raw::call(SYS_close, taken);
   }
-  raw::call(SYS_close, taken);
-  return static_cast<int>(high);
+  if (is_same_file(static_cast<int>(high), thread, kept)) return static_cast<int>(high);
+  raw::call(SYS_close, high);
+  return -EBADF;
 }
 
 }  // namespace hinterland

@@ -24,6 +24,7 @@ class DescriptorKeeper {
   void wait_until_settled();
   // A new descriptor, 900 or above, for what `kept` was when hold() began: under the same number, if that is free.
   // -errno: there is no keeper, or the kernel has no descriptors of threads (before 6.9). Any thread; does not block.
+  // Again, when the program closes what is on its way, or another file gets its number there.
   int take_back(int kept) const;
   // In a forked child the thread is not there.
   void after_fork_in_child();
@@ -32,6 +33,7 @@ class DescriptorKeeper {
   static constexpr std::size_t kMax = 32;
 
   void settle(pid_t thread);
+  static int take_once(pid_t holder, int kept);
 
   std::atomic<pid_t> thread_{0};           // 0: nobody holds anything
   std::atomic<std::uint32_t> settled_{0};  // futex

@@ -46,8 +46,10 @@ Result<std::unique_ptr<FaultedRange>> FaultedRange::create(std::uintptr_t addres
 Status FaultedRange::begin() {
   Result<ProbedDescriptor> probed = open_fault_descriptor();
   if (!probed) return std::unexpected(probed.error());
-  faults_.store(move_high(probed->descriptor), std::memory_order_relaxed);
-  stop_ = move_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const int faults = move_high(probed->descriptor);
+  if (faults < 0) return refused("the program closed the descriptor of the object window", faults);
+  faults_.store(faults, std::memory_order_relaxed);
+  stop_ = open_high([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   fcntl(faults_.load(std::memory_order_relaxed), F_SETFL, O_NONBLOCK);
   const std::intptr_t reserved = map(address_, length_, PROT_NONE, MAP_FIXED_NOREPLACE);
   if (raw::failed(reserved)) return refused("the addresses of the object window cannot be had", reserved);

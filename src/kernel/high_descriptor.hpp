@@ -5,17 +5,33 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/runtime_descriptors.hpp"
 
 namespace hinterland {
 
-// Takes it over. Another number of 900 or above, closed at exec; the same one where there is none.
-inline int move_high(int descriptor) {
-  const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstRuntimeDescriptor);
+// Takes it over. Another number of `first` or above, closed at exec; the same one where there is none. -EBADF: it is
+// not open any more. The program can close any number by a call that nobody sees, and opens what it likes under it:
+// who went on with that number would hold it to be the runtime's for ever.
+inline int move_high(int descriptor, int first = kFirstRuntimeDescriptor) {
+  const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, first);
+  if (high < 0 && errno == EBADF) return -EBADF;
   if (high >= 0) close(descriptor);
   const int kept = high >= 0 ? high : descriptor;
   note_runtime_descriptor(kept);
   return kept;
+}
+
+// What `open` opens (it returns a descriptor, or -1 with errno), moved high; opened again when the program closed it
+// before it was moved. -errno when `open` fails.
+template <typename Open>
+int open_high(Open open, int first = kFirstRuntimeDescriptor) {
+  for (;;) {
+    const int opened = open();
+    if (opened < 0) return -errno;
+    if (const int high = move_high(opened, first); high != -EBADF) return high;
+  }
 }
 
 }  // namespace hinterland

@@ -136,16 +136,16 @@ Status RealKernel::open() {
 
   Result<ProbedDescriptor> opened = open_fault_descriptor(delivery_, device_fd_);
   if (!opened) return std::unexpected(opened.error());
-  fault_fd_ = move_high(opened->descriptor);
+  const int faults = move_high(opened->descriptor);
+  if (faults < 0) return std::unexpected(Error::make(-faults, "the program closed the descriptor of page faults"));
+  fault_fd_ = faults;
   features_ = opened->features;
 
   self_fd_ = pidfd_for_self_advice();
-  if (self_fd_ >= 0) self_fd_ = move_high(self_fd_);
+  if (self_fd_ >= 0 && (self_fd_ = move_high(self_fd_)) < 0) self_fd_ = -1;
   features_.vectored_discard = self_fd_ != -1;
-  pagemap_fd_ = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  pagemap_fd_ = pagemap_fd_ >= 0 ? move_high(pagemap_fd_) : -errno;
-  maps_fd_ = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (maps_fd_ >= 0) maps_fd_ = move_high(maps_fd_);
+  pagemap_fd_ = open_high([] { return ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); });
+  maps_fd_ = open_high([] { return ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC); });
   uffd_msg none;
   features_.look_for_faults = look({&none, 1}) < 0 && errno == EAGAIN;
   if (copies_unwaited_.load()) open_copiers();
@@ -300,7 +300,7 @@ void RealKernel::open_copiers() {
   for (std::size_t i = 0; i < std::min<std::size_t>(kCopiers, static_cast<std::size_t>(CPU_COUNT(&allowed))); ++i) {
     Result<ProbedDescriptor> opened = open_fault_descriptor(delivery_, device_fd_);
     if (!opened) return;
-    copiers_[i].store(move_high(opened->descriptor));
+    if (const int high = move_high(opened->descriptor); high >= 0) copiers_[i].store(high);
   }
 }
 

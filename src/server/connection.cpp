@@ -17,7 +17,11 @@ using far::wire::Header;
 using far::wire::Step;
 
 Connection::Connection(ServerState& state, int fd, const far::Endpoint& peer)
-    : state_(state), fd_(fd), peer_(peer), opened_ns_(now_ns()) {
+    : state_(state),
+      fd_(fd),
+      peer_(peer),
+      opened_ns_(now_ns()),
+      number_(state.accepted.fetch_add(1, std::memory_order_relaxed)) {
   handshake_.start(state.key);
   add(state_.connections, 1);
 }

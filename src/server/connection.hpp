@@ -35,6 +35,7 @@ struct ServerState {
   int keeper_event = -1;  // eventfd: a session may have become deserted
 
   // Figures; relaxed.
+  std::atomic<std::uint64_t> accepted{0};   // connections so far; their numbers
   std::atomic<std::uint64_t> joined{0};     // connections that have joined a session; guards a limit
   std::atomic<std::uint64_t> strangers{0};  // see Strangers
   std::atomic<std::uint64_t> connections{0}, requests{0}, pages_read{0}, ranges_read{0}, pages_written{0},
@@ -117,6 +118,7 @@ class Connection {
   int fd_;
   far::Endpoint peer_;
   std::uint64_t opened_ns_;
+  std::uint64_t number_;  // ascends from connection to connection
   far::wire::ServerHandshake handshake_;
   bool proved_ = false;
 

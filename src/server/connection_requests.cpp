@@ -96,11 +96,12 @@ bool Connection::try_attach() {
   // Only the worker that accepts adds to the number, so it stays below the limit.
   if (state_.joined.load(std::memory_order_relaxed) < state_.options.connections_max &&
       address_->connections.take()) {
-    result = session_->attach(channel_, fd_, state_.options.client_connections_max);
+    result = session_->attach(channel_, fd_, number_, state_.options.client_connections_max);
     if (result != Session::Attach::done) address_->connections.give_back();
   }
   waiting_ = result == Session::Attach::wait;
   if (waiting_) return true;
+  if (result == Session::Attach::replaced) return false;
   if (result != Session::Attach::done) {
     session_.reset();
     reply(make_reply(session_request_, result == Session::Attach::ended ? Code::session_unknown : Code::too_many));

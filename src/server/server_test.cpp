@@ -236,6 +236,20 @@ TEST(ServerMemory, AnAnswerThatGotLostIsRepeatedNotRedone) {
   EXPECT_EQ(server->stats().slabs_used, 1u);
 }
 
+// A client that is in doubt about a connection gives it up and makes another one. The server may read what the first
+// one said after it has served the other.
+TEST(ServerMemory, AConnectionThatWasGivenUpReplacesNoNewerOne) {
+  RunningServer server(small_server());
+  RawClient client(server->port());
+  RawClient given_up(server->port(), false);
+  RawClient newer(server->port(), client.token(), 7);
+  EXPECT_EQ(given_up.try_to_join(client.token(), 7), 998u);  // closed without an answer
+  EXPECT_EQ(status_of(newer.ask(make_request(wire::Type::ping, 0, 1))), 0u);
+  RawClient newest(server->port(), client.token(), 7);
+  EXPECT_EQ(status_of(newest.ask(make_request(wire::Type::ping, 0, 1))), 0u);
+  EXPECT_TRUE(newer.closed());
+}
+
 // Releases are sent without waiting for each one's answer: after a broken connection several come again. By then
 // their slabs may have another holder in the session.
 TEST(ServerMemory, ReleasesThatAreSentAgainAreNotDoneAgain) {

@@ -72,17 +72,22 @@ HeldPage Session::hold(far::FarPage page) const {
   return held;
 }
 
-Session::Attach Session::attach(std::uint64_t channel, int fd, std::uint32_t connections_max) {
+Session::Attach Session::attach(std::uint64_t channel, int fd, std::uint64_t number, std::uint32_t connections_max) {
   LockGuard lock(mutex_);
   if (ended_) return Attach::ended;
-  if (auto known = members_.find(channel); known != members_.end() && known->second.fd >= 0) {
-    ::shutdown(known->second.fd, SHUT_RDWR);
-    return Attach::wait;
+  if (auto known = members_.find(channel); known != members_.end()) {
+    if (number < known->second.number) return Attach::replaced;
+    known->second.number = number;
+    if (known->second.fd >= 0) {
+      ::shutdown(known->second.fd, SHUT_RDWR);
+      return Attach::wait;
+    }
   }
   if (connected_ >= connections_max) return Attach::too_many;
   if (members_.size() >= kMembersMax) forget_the_gone_locked();
   Member& member = members_[channel];
   member.fd = fd;
+  member.number = number;
   member.left = false;
   ++connected_;
   empty_since_ns_ = 0;

@@ -59,10 +59,12 @@ class Session {
   // Empty when the page is not this session's.
   HeldPage hold(far::FarPage page) const;
 
-  // A connection takes the name `channel`. False: an older one still has it; it was cut off (shutdown) and will be
-  // gone soon, ask again. `fd` must stay open until detach().
-  enum class Attach : std::uint8_t { done, wait, too_many, ended };
-  Attach attach(std::uint64_t channel, int fd, std::uint32_t connections_max);
+  // A connection takes the name `channel`. `number` ascends in the order in which connections were accepted, which is
+  // that in which a client makes them. wait: an older one still has the name; it was cut off (shutdown) and will be
+  // gone soon, ask again. replaced: a newer one has or had it, so the client has given this one up. `fd` must stay
+  // open until detach().
+  enum class Attach : std::uint8_t { done, wait, replaced, too_many, ended };
+  Attach attach(std::uint64_t channel, int fd, std::uint64_t number, std::uint32_t connections_max);
   void detach(std::uint64_t channel);
   // The client said on this connection that it leaves, and so nobody will come back: on the control connection for
   // all connections of that process (also those that have just gone), on another for that one. stay() takes it back.
@@ -73,6 +75,7 @@ class Session {
   friend class SessionTable;
   struct Member {
     int fd = -1;                // -1: not connected now
+    std::uint64_t number = 0;   // of the newest connection that asked for the name
     bool left = false;          // said that it will not come back
     std::uint64_t gone_ns = 0;  // when it went
     std::uint64_t last_id = 0;  // of the last change_slabs

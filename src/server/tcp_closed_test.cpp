@@ -120,6 +120,35 @@ TEST(TcpClosed, InTheMidstOfRequests) {
   setting.expect_all_well(1);
 }
 
+// What is opened has a low number for a moment. When the program closes that one, what is under it later is not ours.
+TEST(TcpClosed, ALowNumberOnItsWayToAHighOne) {
+  constexpr int kFirstHigh = 900, kReconnects = 200, kNumbers = 4;
+  Setting setting;
+  std::array<int, kNumbers> low;
+  for (int& number : low) ASSERT_GE(number = ::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+  for (int number : low) close_unseen(number);
+  std::uint64_t seed = far::testing::test_seed();
+  SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
+  std::jthread closer([&](const std::stop_token& end) {
+    std::mt19937_64 random(seed);
+    while (!end.stop_requested()) {
+      for (int number : low) close_unseen(number);
+      ::usleep(static_cast<useconds_t>(random() % 100));
+    }
+  });
+  for (int round = 0; round < kReconnects; ++round) {
+    for (int descriptor : setting.descriptors()) close_unseen(descriptor);
+    EXPECT_EQ(count_wrong(*setting.channel, setting.pages, 7), 0);
+    auto slab = setting.device->allocate_slab();
+    ASSERT_TRUE(slab) << slab.error().what();
+    setting.device->release_slab(*slab);
+    for (int descriptor : setting.descriptors()) ASSERT_GE(descriptor, kFirstHigh) << "in round " << round;
+  }
+  closer.request_stop();
+  closer.join();
+  setting.expect_all_well(1);
+}
+
 // A channel that is opened takes no number that another one has lost and not missed yet.
 TEST(TcpClosed, ThenAChannelIsOpened) {
   Setting setting;

@@ -55,9 +55,9 @@ int Link::end_or_pause() {
 }
 
 int Link::reserve_number(int descriptor) {
-  int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) return -errno;
-  descriptor_ = numbers_.move_high_beside(copy, kFirstHighDescriptor);
+  int copy = numbers_.copy_beside(descriptor, kFirstHighDescriptor);
+  if (copy < 0) return copy;
+  descriptor_ = copy;
   return 0;
 }
 
@@ -75,16 +75,26 @@ int Link::start(const Endpoint& endpoint, const SecretKey& key, wire::Type sessi
   return connect();
 }
 
+// A connection under the link's number, or another high one. -errno; -EBADF: the program has closed it already.
+int Link::start_high() {
+  auto open = [this] {
+    int fd = start_connect(endpoint_);
+    if (fd < 0) errno = -fd;
+    return fd;
+  };
+  return numbers_.open_high_once(open, descriptor_, kFirstHighDescriptor);
+}
+
 int Link::connect() {
   drop();
-  int fd = start_connect(endpoint_);
+  int fd = start_high();
   if (fd == -EMFILE && descriptor_ >= 0) {
     // The program has used up its descriptors. The broken connection's makes room for the new one.
     close_descriptor();
-    fd = start_connect(endpoint_);
+    fd = start_high();
   }
   if (fd < 0) return fail(-fd, "cannot be reached", kCheckServer, may_pass(-fd));
-  descriptor_ = descriptor_ >= 0 ? move_high(fd, descriptor_) : numbers_.move_high_beside(fd, kFirstHighDescriptor);
+  descriptor_ = fd;
   handshake_.start(*key_, session_, request_);
   stage_ = Stage::connecting;
   return 0;

@@ -63,6 +63,7 @@ class Link {
  private:
   enum class Stage : std::uint8_t { down, pausing, connecting, handshake, ready };
   int connect();
+  int start_high();
   int fail(int code, const char* what, const char* remedy = "", bool passing = false);
   int end_or_pause();
   int late();

@@ -122,13 +122,6 @@ bool was_received_here(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &length) == 0 && cpu >= 0 && cpu == sched_getcpu();
 }
 
-int move_high(int fd, int wanted) {
-  int moved = wanted >= 0 ? ::dup3(fd, wanted, O_CLOEXEC) : ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstHighDescriptor);
-  if (moved < 0) return fd;
-  ::close(fd);
-  return moved;
-}
-
 // Raw: fcntl() is the preloaded library's, to which the runtime's descriptors are not open.
 bool is_open(int fd) { return fd >= 0 && !raw::failed(raw::call(SYS_fcntl, fd, F_GETFD)); }
 

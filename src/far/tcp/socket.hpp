@@ -43,10 +43,6 @@ bool was_received_here(int fd);
 // Above those of other rooms: who takes one back under its old number finds no connection there.
 inline constexpr int kFirstHighDescriptor = 1000;
 
-// Moves a descriptor out of the way of programs that expect low numbers or close ranges: to `wanted` when it is
-// not -1 (what is there is replaced), else to the first free number from there up, or leaves it where limits are low.
-int move_high(int fd, int wanted = -1);
-
 // Whether the process has a descriptor of this number, ours or the program's. Keeps errno.
 bool is_open(int fd);
 // Whether a call on a socket failed for what this process did: it closed the number by a call that nobody sees, or

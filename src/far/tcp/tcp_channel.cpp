@@ -33,21 +33,21 @@ TcpChannel::~TcpChannel() {
 }
 
 int TcpChannel::open_descriptors() {
-  int epoll = ::epoll_create1(EPOLL_CLOEXEC);
-  if (epoll < 0) return errno;
-  epoll_ = device_.open_descriptors().move_high_beside(epoll, kFirstHighDescriptor);
-  device_.open_descriptors().add(epoll_);
-  int timer = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  if (timer < 0) return errno;
-  timer_ = device_.open_descriptors().move_high_beside(timer, kFirstHighDescriptor);
-  device_.open_descriptors().add(timer_);
+  DescriptorSet& numbers = device_.open_descriptors();
+  epoll_ = numbers.open_high([] { return ::epoll_create1(EPOLL_CLOEXEC); }, -1, kFirstHighDescriptor);
+  if (epoll_ < 0) return -epoll_;
+  numbers.add(epoll_);
+  timer_ = numbers.open_high([] { return ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC); }, -1,
+                             kFirstHighDescriptor);
+  if (timer_ < 0) return -timer_;
+  numbers.add(timer_);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = timer_;
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event) != 0) return errno;
   // By the time of the first request the program may have used up its descriptors.
   if (int error = link_.reserve_number(epoll_); error != 0) return -error;
-  device_.open_descriptors().add(link_.descriptor());
+  numbers.add(link_.descriptor());
   return 0;
 }
 

@@ -72,7 +72,8 @@ class TcpChannel final : public Channel {
   bool arm_timer();
   // What the program has closed by calls that nobody sees is made anew. The connection is, when it is needed.
   void renew_descriptors();
-  int make_anew(int fresh, int lost);
+  template <typename Open>
+  int make_anew(Open open, int lost);
 
   // tcp_channel_reader.cpp: bytes into pages
   std::size_t offer(std::span<iovec> parts, std::uint16_t* due);

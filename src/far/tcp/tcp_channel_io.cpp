@@ -187,26 +187,29 @@ bool TcpChannel::tell_epoll(int operation) {
 }
 
 // Under the old number where that is free, for it may have been given to poll(). -errno: no descriptor is to be had.
-int TcpChannel::make_anew(int fresh, int lost) {
-  if (fresh < 0) return -errno;
+template <typename Open>
+int TcpChannel::make_anew(Open open, int lost) {
   DescriptorSet& numbers = device_.open_descriptors();
-  if (!is_open(lost)) return move_high(fresh, lost);
-  numbers.remove(lost);  // it is something of the program's now
-  fresh = numbers.move_high_beside(fresh, kFirstHighDescriptor);
+  int wanted = is_open(lost) ? -1 : lost;  // if it is open, it is something of the program's now
+  int fresh = numbers.open_high(open, wanted, kFirstHighDescriptor);
+  if (fresh == lost) return fresh;
+  numbers.remove(lost);
   numbers.add(fresh);
   return fresh;
 }
 
 void TcpChannel::renew_descriptors() {
   if (gone_) return;
+  auto new_timer = [] { return ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC); };
+  auto new_epoll = [] { return ::epoll_create1(EPOLL_CLOEXEC); };
   // A set or a timer that takes no orders is lost, too: the program has put a file of its own there.
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = timer_;
-  if (!arm_timer()) timer_ = make_anew(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), timer_);
+  if (!arm_timer()) timer_ = make_anew(new_timer, timer_);
   if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, timer_, &event) != 0 &&
       ::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event) != 0)
-    epoll_ = make_anew(::epoll_create1(EPOLL_CLOEXEC), epoll_);
+    epoll_ = make_anew(new_epoll, epoll_);
   if (timer_ < 0 || epoll_ < 0) {
     device_.lose(EMFILE, "was connected through descriptors that the program has closed, and others cannot be had");
     return give_up();

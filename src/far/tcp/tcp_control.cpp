@@ -100,8 +100,10 @@ std::expected<wire::Header, int> TcpDevice::call_locked(wire::Type type) {
     // What the program has closed says nothing of the server: that is no retry, and has its own time.
     again = is_of_this_process(-result);
     std::uint64_t deadline = (again ? now_ns() : start) + timeout_ns_ + kRetryNs;
-    drop(control_);
-    if (connect(control_, wire::Type::session_join, control_channel_, deadline) != 0 || drive_to_end(control_) != 0) {
+    if (control_.ready()) drop(control_);
+    // One that settle() has begun is gone on with: two at the same time would be in each other's way at the server.
+    if ((!control_.starting() && connect(control_, wire::Type::session_join, control_channel_, deadline) != 0) ||
+        drive_to_end(control_) != 0) {
       lose(control_.failure());
       return std::unexpected(lost());
     }

@@ -125,9 +125,9 @@ void TcpDevice::renumber(int before, const Link& link) {
 }
 
 void TcpDevice::anchor() {
-  int copy = ::fcntl(control_.descriptor(), F_DUPFD_CLOEXEC, 0);
+  int copy = descriptors_.copy_beside(control_.descriptor(), kFirstHighDescriptor);
   if (copy < 0) return;
-  anchor_.emplace(descriptors_.move_high_beside(copy, kFirstHighDescriptor));
+  anchor_.emplace(copy);
   descriptors_.add(anchor_->descriptor());
 }
 
@@ -236,7 +236,7 @@ Status TcpDevice::after_fork_in_child() {
   channels_mutex_.reset_after_fork();
   give_backs_.clear();  // the parent tells them
   reply_have_ = 0;
-  descriptors_.clear();
+  descriptors_.clear_after_fork();
   forked_ = true;
   // Join first, let go of the parent's connections after: were the parent to end meanwhile, these keep the session.
   for (TcpChannel* channel : channels_) channel->forget_closed_after_fork();

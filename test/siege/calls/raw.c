@@ -6,6 +6,7 @@
 #include <linux/mman.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -182,6 +183,14 @@ static void closed_once(void) {
   count("in the next program", at, PAGES, 0);
 }
 
+// Where the limit leaves no high numbers the runtime's are low: what is opened later gets one that was the runtime's.
+static void closed_with_few(char* program) {
+  struct rlimit few = {64, 64};
+  CHECK(CALL5(SYS_prlimit64, 0, RLIMIT_NOFILE, &few, NULL, 0) == 0);
+  execl(program, program, "instruction", "once", NULL);
+  show("execl", -1);
+}
+
 static void closed_unseen(char* program) {
   char* at = far();
   for (int round = 0; round < 3; ++round) {
@@ -217,6 +226,10 @@ int main(int argc, char** argv) {
   if (argc > 2 && strcmp(argv[2], "descriptors") == 0) {
     closed_unseen(argv[0]);
     return 0;
+  }
+  if (argc > 2 && strcmp(argv[2], "few") == 0) {
+    closed_with_few(argv[0]);
+    return 1;
   }
   if (argc > 2) {
     closed_once();
