@@ -1,5 +1,6 @@
-// The descriptors that a device has open, for Device::descriptors(). Thread-safe and without locks: the program's
-// close() reads it each time. Bounded: a descriptor beyond the last place works, but is not protected.
+// The descriptors that a device has open, for Device::descriptors(). Thread-safe. What is listed is read and changed
+// without locks: the program's close() reads it each time. Opening waits for others who open. Bounded: a descriptor
+// beyond the last place works, but is not protected.
 #pragma once
 
 #include <fcntl.h>
@@ -30,8 +31,12 @@ class DescriptorSet {
   // where it is. Opened again when the program closed it before it was moved. -errno when `open` fails.
   template <typename Open>
   int open_high(Open open, int wanted, int first) const {
-    for (;;)
-      if (int moved = open_high_once(open, wanted, first); moved != -EBADF) return moved;
+    LockGuard alone(opening_);
+    for (;;) {
+      int opened = open();
+      if (opened < 0) return -errno;
+      if (int moved = move_beside(opened, wanted, first); moved != -EBADF) return moved;
+    }
   }
   // Once only: -EBADF when the program closed it before it was moved.
   template <typename Open>
@@ -77,7 +82,7 @@ class DescriptorSet {
     }
     return false;
   }
-  // Closes a descriptor that is still kept here; in a forked child close_all() may have done so before.
+  // Closes a descriptor that is still kept here; in a forked child close_all_after_fork() may have done so before.
   void close(int descriptor) {
     if (remove(descriptor)) ::close(descriptor);
   }
