@@ -151,6 +151,12 @@ typedef struct hl_policy_ops {
   /* A hint of the program's names a page that is not there, and begins to bring it: as missed(), of the pages that
    * are worth bringing besides those of the hint itself (its size and its rdahead), and without its last answer. */
   uint32_t (*hinted)(void* state, hl_page page, hl_page* next, uint32_t max) HL__OPTIONAL;
+  /* Of a page that choose_victims() returned, before it leaves: whether it is likely to be wanted again so soon that
+   * it is worth a frame, which is local memory outside of the program's view. 1: it stays in one until an eighth of
+   * local memory has gone through frames after it; touched before, it is back without being fetched
+   * (HL_ARRIVAL_REFAULT). 0: it is gone as soon as its far copy is there. Without this call the runtime decides:
+   * changed pages stay for a while in the frames that they are written from, others where it sees that this pays. */
+  int (*worth_a_frame)(void* state, hl_page page) HL__OPTIONAL;
 } hl_policy_ops;
 
 /* What a plug-in defines:

@@ -126,6 +126,7 @@ class Hints {
 //   void unmapped(std::uint64_t place, std::uint64_t pages)
 //   bool admits(hl_page, hl_arrival)
 //   std::uint32_t hinted(hl_page, hl_page* next, std::uint32_t max)
+//   bool worth_a_frame(hl_page)                 of a page that it has just chosen
 // An object of it lies in zeroed memory of the runtime's, and is never destroyed.
 template <typename Policy>
 struct Calls {
@@ -165,6 +166,7 @@ struct Calls {
   static void report(void* state, hl_policy_report* out) { of(state).report(*out); }
   static void mapped(void* state, const hl_mapping* mapping) { of(state).mapped(*mapping); }
   static void unmapped(void* state, std::uint64_t place, std::uint64_t pages) { of(state).unmapped(place, pages); }
+  static int worth_a_frame(void* state, hl_page page) { return of(state).worth_a_frame(page) ? 1 : 0; }
   static int admits(void* state, hl_page page, hl_arrival why) { return of(state).admits(page, why) ? 1 : 0; }
 };
 
@@ -181,6 +183,7 @@ constexpr hl_policy_ops ops_of(const char* name, const char* help) {
   if constexpr (requires { &Policy::unmapped; }) ops.unmapped = Made::unmapped;
   if constexpr (requires { &Policy::admits; }) ops.admits = Made::admits;
   if constexpr (requires { &Policy::hinted; }) ops.hinted = Made::hinted;
+  if constexpr (requires { &Policy::worth_a_frame; }) ops.worth_a_frame = Made::worth_a_frame;
   return ops;
 }
 

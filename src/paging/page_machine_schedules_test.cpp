@@ -102,6 +102,14 @@ TEST_F(PageMachineSchedules, OverCopiesAndQueuedRequests) {
   explore_all(options, "copy, queued");
 }
 
+// Pages that are written go straight on from their frames.
+TEST_F(PageMachineSchedules, NothingIsWorthAFrame) {
+  InterleavingOptions options = one_page();
+  options.keeps_nothing_in_frames = true;
+  only_ = kEssential;
+  explore_all(options, "nothing in frames");
+}
+
 // Two threads that fault, and a handler for each of them (or both for one: whichever reads the message).
 TEST_F(PageMachineSchedules, TwoHandlers) {
   InterleavingOptions options = one_page();

@@ -53,6 +53,17 @@ std::vector<Variant> variants() {
   all.push_back({"MoveQueuedPriority", base_options()});
   all.back().options.direct = false;
   all.back().options.policy = &kPriorityPolicy;
+  all.push_back({"MoveDirectLearner", base_options()});
+  all.back().options.policy = &kLearnerPolicy;
+  all.push_back({"MoveQueuedFailingLearner", base_options()});
+  all.back().options.direct = false;
+  all.back().options.device_failures = true;
+  all.back().options.policy = &kLearnerPolicy;
+  all.push_back({"CopyFailingLearner", all[all.size() - 1].options});
+  all.back().options.take_by_move = false;
+  all.push_back({"TwoDevicesLearner", base_options()});
+  all.back().options.second = MachineOptions::Second::queued;
+  all.back().options.policy = &kLearnerPolicy;
   all.push_back({"TwoDevices", base_options()});
   all.back().options.second = MachineOptions::Second::queued;
   all.push_back({"TwoDevicesFailing", base_options()});

@@ -81,6 +81,7 @@ Status Pager::Impl::create_parts() {
     core.second_chance.saves_a_fetch = false;
     core.budget.park_few();
   }
+  if (options.policy->worth_a_frame != nullptr) core.budget.park_an_eighth();
   leave_out(options.parts);
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
   set_gauge(Gauge::device_capacity_bytes, core.devices.capacity_bytes());

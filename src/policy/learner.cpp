@@ -2,6 +2,10 @@
 // how soon they came back, by the list that they left from (returns.hpp). The oldest page of the list that is worth
 // least leaves. One victim in 64 is the oldest of a list drawn at random, so that the others stay known.
 //
+// A page that leaves is worth a frame where that earns more than it costs that one page more leaves: some pages of
+// its list are back at once then, and which ones cannot be told beforehand. So it is at a program's start, when
+// little is known of any page.
+//
 // So nothing is said beforehand of what a program does: a scan, a loop that is larger than the budget, a set that is
 // used at random and a set that moves all show in what comes back from which list, and when.
 //
@@ -77,6 +81,9 @@ class LearnerPolicy {
       out[chosen++] = page;
     }
     return chosen;
+  }
+  bool worth_a_frame(hl_page page) const {
+    return page_of(page).list != 0 && returns_.worth_in_frame(list_of(page)) > cheapest_leaving_;
   }
 
  private:
@@ -156,9 +163,10 @@ class LearnerPolicy {
 
   // The oldest page of the first list that has one, from the `cheapest` on: pages that stay were put into dearer
   // lists, or wait for the next call.
-  hl_page front_of_cheapest(std::size_t* cheapest) const {
+  hl_page front_of_cheapest(std::size_t* cheapest) {
     const auto& order = returns_.cheapest_first();
     while (lists_[order[*cheapest]].empty()) *cheapest = (*cheapest + 1) % ReturnLists::kLists;
+    cheapest_leaving_ = returns_.cost_of_leaving(order[*cheapest]);
     return lists_[order[*cheapest]].front();
   }
   bool explores() { return next_random() % kExploreEvery == 0; }
@@ -181,6 +189,7 @@ class LearnerPolicy {
   std::uint64_t held_ = 0, arrivals_ = 0, random_ = 0x9e3779b97f4a7c15;
   std::uint32_t tick_ = 1;
   unsigned ageing_ = 0;
+  float cheapest_leaving_ = 0;  // what it costs that pages of the list leave that the last victim came from
   std::array<PageList, ReturnLists::kLists> lists_;
   Returns returns_{};
 };
@@ -201,6 +210,7 @@ void departed(void* state, hl_page first, uint32_t count) {
 }
 uint32_t choose_victims(void* state, hl_page* out, uint32_t max) { return of(state).choose_victims(out, max); }
 uint64_t size(void* state) { return of(state).size(); }
+int worth_a_frame(void* state, hl_page page) { return of(state).worth_a_frame(page) ? 1 : 0; }
 
 }  // namespace
 
@@ -214,6 +224,13 @@ const hl_policy_ops kLearnerPolicy = {HL_POLICY_ABI_VERSION,
                                       size,
                                       nullptr,
                                       nullptr,
-                                      0};
+                                      0,
+                                      nullptr,
+                                      nullptr,
+                                      nullptr,
+                                      nullptr,
+                                      nullptr,
+                                      nullptr,
+                                      worth_a_frame};
 
 }  // namespace hinterland

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <list>
 #include <queue>
@@ -222,6 +223,52 @@ TEST(LearnerTest, WithoutEvidenceTheOldestLeave) {
   for (std::uint32_t page = 2 * kLocal - 1; page >= kLocal; --page) once.push_back(page);  // the second half again
   Counts missed = misses_with(kLearnerPolicy, once);
   EXPECT_LT(std::count(missed.begin() + 2 * kLocal, missed.end(), true), kLocal / 8);
+}
+
+// Of victims in the second half of a run, the share that the learner says are worth a frame. `comes_back` says which
+// of the pages that have just left the program touches next.
+double worth_frames(const std::function<bool(std::uint32_t page)>& comes_back, const Stream& stream) {
+  using enum PolicyHost::WorthAFrame;
+  PageTable pages;
+  PolicyHost host;
+  if (!pages.create(1 << 20) || !host.create(&kLearnerPolicy, pages)) std::abort();
+  for (std::uint32_t page = 0; page < 1 << 20; ++page) pages.note_used({page});
+  std::vector<bool> resident(1 << 20), seen(1 << 20);
+  std::size_t asked = 0, worth = 0;
+  auto touch = [&](std::uint32_t page) {
+    if (resident[page]) return;
+    host.arrived({page}, 1, seen[page] ? HL_ARRIVAL_FAULT : HL_ARRIVAL_FIRST_TOUCH);
+    resident[page] = seen[page] = true;
+  };
+  for (std::size_t i = 0; i < stream.size(); ++i) {
+    touch(stream[i]);
+    if (host.size() < kLocal) continue;
+    std::vector<hl_page> victims(kBatch);
+    if (host.choose_victims(victims) != kBatch) std::abort();
+    std::vector<PageIndex> left;
+    for (hl_page victim : victims) left.push_back({victim}), resident[victim] = false;
+    std::vector<PolicyHost::WorthAFrame> answers(kBatch);
+    host.worth_frames(left, answers);
+    if (i > stream.size() / 2) asked += kBatch, worth += static_cast<std::size_t>(std::ranges::count(answers, yes));
+    for (PageIndex page : left)
+      if (comes_back(page.value)) touch(page.value);
+  }
+  return static_cast<double>(worth) / static_cast<double>(asked);
+}
+
+// Each fourth page is wanted as soon as it has left, and always again; the others are never wanted again.
+TEST(LearnerTest, PagesOfWhichSomeAreBackAtOnceAreWorthAFrame) {
+  Stream once;
+  for (std::uint32_t page = 0; page < 200'000; ++page) once.push_back(page);
+  EXPECT_GT(worth_frames([](std::uint32_t page) { return page % 4 == 0; }, once), 0.5);
+}
+
+TEST(LearnerTest, PagesOfALoopAndOfAScanAreNotWorthAFrame) {
+  Stream loop, scan;
+  for (std::uint32_t i = 0; i < 200'000; ++i) loop.push_back(i % (kLocal + kLocal / 2)), scan.push_back(i);
+  auto none = [](std::uint32_t) { return false; };
+  EXPECT_LT(worth_frames(none, loop), 0.02);
+  EXPECT_EQ(worth_frames(none, scan), 0);
 }
 
 // A page that could not be taken says nothing of its kind, and can be chosen again.

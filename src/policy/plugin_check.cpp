@@ -91,6 +91,8 @@ class Trial {
     for (hl_page page : std::span(victims).first(chosen))
       if (held_.erase(page) == 0)
         return "returns a page as a victim that it was not told of, or that it has returned before";
+    if (ops_.worth_a_frame != nullptr)
+      for (hl_page page : std::span(victims).first(chosen)) ops_.worth_a_frame(state_, page);
     return nullptr;
   }
   // Time, mappings, and its own figures.

@@ -5,6 +5,11 @@
 // wait, of pages that are back until then to the time that they were all waited for: what a frame earns that is given
 // to its oldest page until it comes back or the time is up. (An optimal stopping rule, in the spirit of LHD,
 // Beckmann, Chen and Cidon, NSDI 2018, which sees hits; here all that is known is what left and came back.)
+//
+// A page that the program still sees is not seen when it is used, so nobody knows when its time is up. What it costs
+// that a page leaves is therefore what its list misses within a turn, by the time for which others have its memory
+// then. A frame that keeps a page for a while out of the program's view shows whether it comes back. Where some pages
+// of a list are back very soon and others not for long, such a frame earns more than that.
 #pragma once
 
 #include <algorithm>
@@ -60,10 +65,18 @@ class Returns {
   }
   // All lists, the one that is worth least first. As of the last tick.
   const std::array<List, ReturnLists::kLists>& cheapest_first() const { return order_; }
+  // What it costs that pages of the list leave, and what a frame earns that keeps one for a while: in misses a tick.
+  float cost_of_leaving(unsigned list) const { return cells_[list].cost_of_leaving; }
+  float worth_in_frame(unsigned list) const { return cells_[list].worth_in_frame; }
 
  private:
   static constexpr std::size_t kAways = 7, kCohorts = 256;
   static constexpr std::array<std::uint32_t, kAways> kAwayEnds = {4, 8, 16, 32, 64, 128, 256};
+  static constexpr std::uint32_t kTurn = 64,
+                                 kInFrame = 8;  // ticks: so long frames keep pages (Budget::park_an_eighth())
+  // Of a miss: what is spared when a page comes back from its frame, and what it costs to move a page into one, which
+  // is more than to unmap it.
+  static constexpr float kSavedByFrame = 0.8f, kCostOfFrame = 0.05f;
   static constexpr std::array<std::uint32_t, kAways> kAwayMiddles = {2, 6, 12, 24, 48, 96, 192};
   static constexpr float kKept = 0.99f;  // from tick to tick, of what is known: half of it is forgotten in a turn
   // Before a list has returns of its own it is believed to be as its kind is, less by a tenth for each age: without
@@ -73,7 +86,7 @@ class Returns {
   using ByAway = std::array<float, kAways>;
   struct Cell {
     ByAway left, back;
-    float worth;
+    float worth, cost_of_leaving, worth_in_frame;
   };
 
   ByAway expected_of(unsigned kind) const {
@@ -89,24 +102,27 @@ class Returns {
     }
     return expected;
   }
-  static float worth_of(const Cell& cell, const ByAway& expected, float of_age) {
-    float still_away = 1, waited = 0, best = 0;
+  static void weigh(Cell& cell, const ByAway& expected, float of_age) {
+    float still_away = 1, waited = 0;
     std::uint32_t begin = 0;
+    cell.worth = cell.worth_in_frame = 0;
     for (std::size_t i = 0; i < kAways; begin = kAwayEnds[i++]) {
       float back = (cell.back[i] + kTrustInKind * expected[i] * of_age) / (cell.left[i] + kTrustInKind);
       back = std::min(back, still_away);
       waited += (still_away - back / 2) * static_cast<float>(kAwayEnds[i] - begin);
       still_away -= back;
-      best = std::max(best, (1 - still_away) / waited);
+      float rate = (1 - still_away) / waited;
+      cell.worth = std::max(cell.worth, rate);
+      if (kAwayEnds[i] == kTurn) cell.cost_of_leaving = rate;
+      if (kAwayEnds[i] <= kInFrame)
+        cell.worth_in_frame = std::max(cell.worth_in_frame, kSavedByFrame * rate - kCostOfFrame / waited);
     }
-    return best;
   }
   void weigh_all() {
     for (unsigned kind = 0; kind < ReturnLists::kKinds; ++kind) {
       ByAway expected = expected_of(kind);
       for (unsigned age = 0; age < ReturnLists::kAges; ++age) {
-        Cell& cell = cells_[ReturnLists::list_of(kind, age)];
-        cell.worth = worth_of(cell, expected, 1 - static_cast<float>(age) * kLessByAge);
+        weigh(cells_[ReturnLists::list_of(kind, age)], expected, 1 - static_cast<float>(age) * kLessByAge);
       }
     }
     // In place and without allocating; equal ones in a fixed order, so that a trace always gives the same victims.

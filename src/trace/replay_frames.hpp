@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "hinterland/policy.h"
+#include "paging/page/frames.hpp"
 
 namespace hinterland::trace {
 
@@ -21,6 +22,16 @@ class ReplayFrames {
   // The page is no longer in its place; the frame's memory went with it, or stays until the frame expires.
   void leave(std::uint64_t place, bool memory_stays) {
     frames_[place - first_].state = memory_stays ? State::dropped : State::empty;
+    dropped_ += memory_stays;
+  }
+  // As FrameRing::many_dropped().
+  bool many_dropped() { return dropped_ >= FrameRing::kDroppedMin && dropped_ >= used() / 16; }
+  // Empties all that hold memory which nobody needs. Returns how many.
+  std::uint32_t expire_dropped() {
+    std::uint32_t expired = 0;
+    for (Frame& frame : frames_)
+      if (frame.state == State::dropped) expired += empty(frame, [](hl_page) {});
+    return expired;
   }
   std::uint32_t used() {
     while (!frames_.empty() && frames_.front().state == State::empty) {
@@ -29,11 +40,13 @@ class ReplayFrames {
     }
     return static_cast<std::uint32_t>(frames_.size());
   }
-  // Empties the `most` oldest frames that hold memory; gone(page) for each that was parked. Returns how many.
+  // Empties the `most` oldest frames that hold memory, of the oldest `places` alone; gone(page) for each that was
+  // parked. Returns how many.
   template <typename Gone>
-  std::uint32_t expire(std::uint32_t most, Gone&& gone) {
+  std::uint32_t expire(std::uint32_t most, Gone&& gone, std::uint32_t places = FrameRing::kAllPlaces) {
     std::uint32_t expired = 0;
-    for (std::size_t at = 0; at < frames_.size() && expired < most; ++at) expired += empty(frames_[at], gone);
+    std::size_t end = std::min<std::size_t>(frames_.size(), places);
+    for (std::size_t at = 0; at < end && expired < most; ++at) expired += empty(frames_[at], gone);
     return expired;
   }
 
@@ -45,15 +58,17 @@ class ReplayFrames {
   };
 
   template <typename Gone>
-  static bool empty(Frame& frame, Gone&& gone) {
+  bool empty(Frame& frame, Gone&& gone) {
     State before = frame.state;
     frame.state = State::empty;
+    dropped_ -= before == State::dropped;
     if (before == State::parked) gone(frame.page);
     return before != State::empty;
   }
 
   std::deque<Frame> frames_;
   std::uint64_t first_ = 0;  // place of frames_.front()
+  std::uint32_t dropped_ = 0;
 };
 
 }  // namespace hinterland::trace

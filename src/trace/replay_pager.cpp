@@ -30,6 +30,7 @@ ReplayPager::ReplayPager(std::uint64_t local_bytes, const hl_policy_ops* policy,
   if (far_answers_at_once) budget_.park_few();
   second_chance_.saves_a_fetch = !far_answers_at_once;
   second_chance_.enabled = (policy->flags & HL_POLICY_LEAVES_AT_ONCE) == 0;
+  if (policy->worth_a_frame != nullptr) budget_.park_an_eighth();
   hl_policy_env environment{};
   environment.abi_version = HL_POLICY_ABI_VERSION;
   environment.window_pages = kPagesMax;
@@ -279,9 +280,7 @@ std::size_t ReplayPager::reclaim(std::size_t wanted) {
   for (int round = 0; round < Evictor::kRoundsMax && freed < wanted; ++round) {
     std::size_t missing = wanted - freed, chosen = 0;
     std::size_t freed_now = take_round(std::min<std::size_t>(missing, kBatchMax), &chosen);
-    std::uint32_t surplus = budget_.frames_to_expire(frames_.used());
-    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(frames_.used(), missing));
-    freed_now += expire(surplus);
+    freed_now += expire_what_is_due(chosen == 0 || round >= Evictor::kRoundsMax / 2, missing);
     if (chosen == 0 && freed_now == 0) break;
     freed += freed_now;
   }
@@ -295,20 +294,43 @@ std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
   std::uint32_t count = choose(std::span(offered).first(wanted));
   Victim* end = victims;
   for (hl_page number : std::span(offered, count))
-    if (pages_[number].state == State::resident) *end++ = {addresses_[number], number};
+    if (pages_[number].state == State::resident) *end++ = {addresses_[number], number, worth_a_frame(number)};
   *chosen = static_cast<std::size_t>(end - victims);
   std::sort(victims, end, [](const Victim& a, const Victim& b) { return a.address < b.address; });
-  Victim* middle = std::stable_partition(
-      victims, end, [this](const Victim& victim) { return !wants_frame(pages_[victim.number]); });
+  Victim* middle = std::stable_partition(victims, end, [this](const Victim& victim) { return !wants_frame(victim); });
   std::for_each(victims, middle, [this](const Victim& victim) { unmap(victim); });
   place_on_device({middle, end});
   std::for_each(middle, end, [this](const Victim& victim) { park(victim); });
-  return static_cast<std::size_t>(middle - victims);
+  std::size_t left = static_cast<std::size_t>(middle - victims);
+  for (const Victim& victim : std::span(middle, end)) left += let_go(victim);
+  return left;
 }
 
-bool ReplayPager::wants_frame(const ReplayPage& page) {
+// As PolicyHost::worth_frames().
+PolicyHost::WorthAFrame ReplayPager::worth_a_frame(hl_page number) const {
+  using enum PolicyHost::WorthAFrame;
+  if (ops_->worth_a_frame == nullptr || !second_chance_.enabled) return as_usual;
+  return ops_->worth_a_frame(policy_, number) != 0 ? yes : no;
+}
+
+// As Evictor::let_go(): where it is not worth a frame. Returns how many pages of memory became free.
+std::uint32_t ReplayPager::let_go(const Victim& victim) {
+  using enum PolicyHost::WorthAFrame;
+  ReplayPage& page = pages_[victim.number];
+  bool was_zero = page.state != State::parked;
+  if (victim.worth_a_frame == as_usual || (victim.worth_a_frame == yes && !was_zero)) return 0;
+  frames_.leave(page.place, false);
+  if (!was_zero) page.state = State::far;
+  budget_.subtract(1);
+  return 1;
+}
+
+bool ReplayPager::wants_frame(const Victim& victim) {
+  const ReplayPage& page = pages_[victim.number];
   if (page.forgotten) return false;
   if (page.dirty) return true;
+  if (victim.worth_a_frame != PolicyHost::WorthAFrame::as_usual)
+    return victim.worth_a_frame == PolicyHost::WorthAFrame::yes;
   return second_chance_.keeps_clean(second_chance_.saves_a_fetch, &park_sample_);
 }
 
@@ -345,8 +367,10 @@ void ReplayPager::park(const Victim& victim) {
   ReplayPage& page = pages_[victim.number];
   page.place = frames_.park(victim.number);
   if (page.dirty && page.ahead && page.zero) {  // nobody has written to it
-    frames_.leave(page.place, true);
+    std::uint64_t place = page.place;
+    if (victim.worth_a_frame == PolicyHost::WorthAFrame::as_usual) frames_.leave(place, true);
     page = {};
+    page.place = place;
     return;
   }
   if (page.dirty)
@@ -359,8 +383,15 @@ void ReplayPager::park(const Victim& victim) {
   second_chance_.note_parked();
 }
 
-std::uint32_t ReplayPager::expire(std::uint32_t most) {
-  std::uint32_t expired = frames_.expire(most, [this](hl_page number) { far_now(number); });
+// As Evictor::expire_what_is_due().
+std::uint32_t ReplayPager::expire_what_is_due(bool gives_way, std::size_t missing) {
+  std::uint32_t expired = frames_.many_dropped() ? frames_.expire_dropped() : 0;
+  std::uint32_t surplus = budget_.frames_to_expire(frames_.used()), places = surplus;
+  if (gives_way) {
+    surplus = std::max(surplus, static_cast<std::uint32_t>(std::min<std::size_t>(frames_.used(), missing)));
+    places = FrameRing::kAllPlaces;
+  }
+  expired += frames_.expire(surplus, [this](hl_page number) { far_now(number); }, places);
   budget_.subtract(expired);
   return expired;
 }

@@ -104,6 +104,7 @@ class ReplayPager {
   struct Victim {
     std::uint64_t address;
     hl_page number;
+    PolicyHost::WorthAFrame worth_a_frame;
   };
 
   void take_next(std::span<hl_page> wanted, std::vector<std::uint64_t>* next);
@@ -119,12 +120,14 @@ class ReplayPager {
   void make_room(std::uint32_t pages);
   std::size_t reclaim(std::size_t wanted);
   std::size_t take_round(std::size_t wanted, std::size_t* chosen);
-  bool wants_frame(const ReplayPage& page);
+  PolicyHost::WorthAFrame worth_a_frame(hl_page number) const;
+  bool wants_frame(const Victim& victim);
+  std::uint32_t let_go(const Victim& victim);
+  std::uint32_t expire_what_is_due(bool gives_way, std::size_t missing);
   void note_leaves(const Victim& victim);
   void unmap(const Victim& victim);
   void place_on_device(std::span<const Victim> victims);
   void park(const Victim& victim);
-  std::uint32_t expire(std::uint32_t most);
   void far_now(hl_page number);
 
   const hl_policy_ops* ops_;

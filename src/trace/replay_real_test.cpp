@@ -44,7 +44,7 @@ class RealPager {
     Core& core = machine_.core();
     core.second_chance.saves_a_fetch = false;
     core.second_chance.enabled = (options.policy->flags & HL_POLICY_LEAVES_AT_ONCE) == 0;
-    core.budget.park_few();
+    if (options.policy->worth_a_frame == nullptr) core.budget.park_few();
   }
 
   // Reclaim in the background is done before the next access, as in the model.

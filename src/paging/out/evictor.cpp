@@ -28,15 +28,9 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
     std::ptrdiff_t freed_now = take_round(std::min<std::size_t>(missing, kBatchMax), &chosen);
     settle();
 
-    std::uint32_t surplus = surplus_frames();
-    // Nothing left to choose: the second chance has to give way.
-    if (chosen == 0) surplus = static_cast<std::uint32_t>(std::min<std::size_t>(core_.frames.used(), missing));
-    if (surplus != 0) {
-      std::uint32_t expired = expire_frames(surplus);
-      freed_now += expired;
-      if (expired < surplus) empty_frames_of_the_lost();
-    }
-    freed_now += freed_aside_;
+    // Nothing left to choose, or all that was chosen lies in frames: the second chance has to give way.
+    bool gives_way = chosen == 0 || round >= kRoundsMax / 2;
+    freed_now += expire_what_is_due(gives_way, missing) + freed_aside_;
     freed += freed_now;
     if (freed_now <= 0 && wait_for_frames()) continue;
     ++round;
@@ -75,7 +69,32 @@ bool Evictor::try_settle_taken() {
 void Evictor::settle_locked() {
   if (taken_count_ == 0) return;
   settle();
-  if (std::uint32_t surplus = surplus_frames(); surplus != 0) expire_frames(surplus);
+  if (std::uint32_t surplus = surplus_frames(); surplus != 0) expire_frames(surplus, surplus);
+}
+
+// Returns how many pages of local memory became free.
+std::uint32_t Evictor::expire_what_is_due(bool gives_way, std::size_t missing) {
+  std::uint32_t expired = expire_dropped();
+  std::uint32_t surplus = surplus_frames(), places = surplus;
+  if (gives_way) {
+    surplus = std::max(surplus, static_cast<std::uint32_t>(std::min<std::size_t>(core_.frames.used(), missing)));
+    places = FrameRing::kAllPlaces;
+  }
+  if (surplus == 0) return expired;
+  std::uint32_t expired_now = expire_frames(surplus, places);
+  if (expired_now < surplus) empty_frames_of_the_lost();
+  return expired + expired_now;
+}
+
+std::uint32_t Evictor::expire_dropped() {
+  if (!core_.frames.many_dropped()) return 0;
+  std::uint32_t expired = core_.frames.expire(core_.kernel, FrameRing::kAllPlaces, [](std::uint32_t, Frame& frame) {
+    bool dropped =
+        frame.state.load(std::memory_order_acquire) == FrameState::dropped;  // pairs with FrameRing::drop()
+    return dropped ? FrameRing::Decision::discard : FrameRing::Decision::pass;
+  });
+  core_.budget.subtract(expired);
+  return expired;
 }
 
 std::uint32_t Evictor::surplus_frames() { return core_.budget.frames_to_expire(core_.frames.used()); }
@@ -115,9 +134,18 @@ std::size_t Evictor::choose(std::size_t wanted) {
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < offered; ++i)
     if (accept({pages[i]}, &chosen_[accepted])) ++accepted;
+  if (core_.second_chance.enabled) ask_what_is_worth_a_frame(Victims(chosen_.data(), accepted));
   std::sort(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(accepted),
             [](const Victim& a, const Victim& b) { return a.page < b.page; });
   return accepted;
+}
+
+void Evictor::ask_what_is_worth_a_frame(Victims victims) {
+  std::array<PageIndex, kBatchMax> pages;
+  std::array<PolicyHost::WorthAFrame, kBatchMax> answers;
+  std::ranges::transform(victims, pages.begin(), &Victim::page);
+  core_.policy.worth_frames(std::span(pages.data(), victims.size()), std::span(answers.data(), victims.size()));
+  for (std::size_t i = 0; i < victims.size(); ++i) victims[i].worth_a_frame = answers[i];
 }
 
 bool Evictor::accept(PageIndex page, Victim* victim) {
@@ -167,6 +195,8 @@ bool Evictor::wants_frame(const Victim& victim) {
   if (victim.word.discardable()) return false;
   if (victim.word.dirty()) return true;
   if (!core_.take_by_move) return false;
+  if (victim.worth_a_frame != PolicyHost::WorthAFrame::as_usual)
+    return victim.worth_a_frame == PolicyHost::WorthAFrame::yes;
   std::uint32_t device = victim.word.far_page().device();
   bool saves = device == 0 ? core_.second_chance.saves_a_fetch : !core_.devices.synchronous(device);
   return core_.second_chance.keeps_clean(saves, &park_sample_);
@@ -293,10 +323,9 @@ void Evictor::refuse(const Victim& victim) {
   core_.transitions.stay(victim.page, victim.word);
 }
 
-std::uint32_t Evictor::expire_frames(std::uint32_t max) {
-  std::uint32_t expired = core_.frames.expire(core_.kernel, max, [this](std::uint32_t index, Frame& frame) {
-    return core_.transitions.expire(index, frame);
-  });
+std::uint32_t Evictor::expire_frames(std::uint32_t max, std::uint32_t places) {
+  auto decide = [this](std::uint32_t index, Frame& frame) { return core_.transitions.expire(index, frame); };
+  std::uint32_t expired = core_.frames.expire(core_.kernel, max, decide, places);
   core_.budget.subtract(expired);
   return expired;
 }

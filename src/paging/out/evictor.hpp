@@ -48,6 +48,7 @@ class Evictor {
     bool write = false;      // on its way to the device
     bool allocated = false;  // `far` was taken for it
     int error = 0;
+    PolicyHost::WorthAFrame worth_a_frame = PolicyHost::WorthAFrame::as_usual;
   };
   using Victims = std::span<Victim>;
 
@@ -80,9 +81,14 @@ class Evictor {
   }
   std::uint32_t device_of(const Victim& victim) const { return device_of(victim.page); }
   void gather(Victims taken, std::size_t outstanding);
-  void park(const Victim& victim);
+  void note_written(const Victim& victim);
+  bool leaves_at_once(const Victim& victim) const;
+  void let_go(Victims taken);          // written, or clean: parks them, or gives their frames back
   void restore(const Victim& victim);  // could not be written: give it back to the program
-  std::uint32_t expire_frames(std::uint32_t max);
+  void ask_what_is_worth_a_frame(Victims victims);
+  std::uint32_t expire_frames(std::uint32_t max, std::uint32_t places = FrameRing::kAllPlaces);
+  std::uint32_t expire_dropped();
+  std::uint32_t expire_what_is_due(bool gives_way, std::size_t missing);
   void empty_frames_of_the_lost();
   std::uint32_t surplus_frames();
   bool wants_frame(const Victim& victim);

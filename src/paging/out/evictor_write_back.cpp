@@ -48,23 +48,47 @@ void Evictor::settle() {
   count(Counter::pages_evicted_zero, zeros);
   count(Counter::pages_evicted, taken.size());
   write_back(taken);
-  for (Victim& victim : taken) {
-    if (victim.word.dirty() && !victim.write) continue;  // zero: done
-    if (victim.error != 0)
-      restore(victim);
-    else
-      park(victim);
-  }
+  let_go(taken);
 }
 
-void Evictor::park(const Victim& victim) {
+void Evictor::let_go(Victims taken) {
+  std::array<std::uint32_t, kBatchMax> frames;
+  std::size_t left = 0;
+  for (Victim& victim : taken) {
+    if (victim.word.dirty() && !victim.write) {  // zero: done
+      if (victim.worth_a_frame != PolicyHost::WorthAFrame::as_usual) frames[left++] = victim.frame;
+      continue;
+    }
+    if (victim.error != 0) {
+      restore(victim);
+      continue;
+    }
+    note_written(victim);
+    if (!leaves_at_once(victim)) {
+      core_.transitions.park(victim.page, victim.word, victim.frame, victim.far, victim.write);
+      continue;
+    }
+    core_.transitions.leave(victim.page, victim.word, victim.frame, victim.far, victim.write);
+    frames[left++] = victim.frame;
+  }
+  if (left == 0) return;
+  std::uint32_t given_back = core_.frames.give_back_dropped(core_.kernel, std::span(frames.data(), left));
+  core_.budget.subtract(given_back);
+  freed_aside_ += given_back;
+}
+
+// On a device that is lost by now there is no copy (I4): its frame is the only one.
+bool Evictor::leaves_at_once(const Victim& victim) const {
+  return victim.worth_a_frame == PolicyHost::WorthAFrame::no && core_.devices.lost(victim.far.device()) == 0;
+}
+
+void Evictor::note_written(const Victim& victim) {
   if (victim.write) {
     count(Counter::pages_out);
     count(Counter::device_bytes_out, kPageSize);
   } else {
     count(Counter::pages_evicted_clean);
   }
-  core_.transitions.park(victim.page, victim.word, victim.frame, victim.far, victim.write);
 }
 
 void Evictor::restore(const Victim& victim) {

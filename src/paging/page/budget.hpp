@@ -38,6 +38,8 @@ class Budget {
   void park_nothing() { parks_ = false; }
   // Before any other thread is there: frames hold pages no longer than it takes to write them, and a run to be moved.
   void park_few() { park_share_ = 64; }
+  // Likewise: the policy says which pages are worth a frame, and others are in one only until they are written.
+  void park_an_eighth() { park_share_ = 8; }
   std::int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   std::int64_t local() const { return local_.load(std::memory_order_relaxed); }
   std::int64_t free() const { return limit() - local(); }

@@ -1,8 +1,10 @@
 #include "paging/page/frames.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
+#include "base/check.hpp"
 #include "paging/page/reservation.hpp"
 
 namespace hinterland {
@@ -55,6 +57,28 @@ void FrameRing::give_to_kernel(Kernel& kernel, std::uint32_t first, std::uint32_
                                    std::memory_order_relaxed);  // the mutex orders it against take()
 }
 
+std::uint32_t FrameRing::give_back_dropped(Kernel& kernel, std::span<std::uint32_t> frames) {
+  std::array<iovec, kGivenBackMax> ranges;
+  HL_CHECK(frames.size() <= ranges.size());
+  std::ranges::sort(frames);  // behind the end of the ring its beginning follows
+  LockGuard guard(mutex_);
+  std::size_t count = 0;
+  std::uint32_t given_back = 0;
+  for (std::uint32_t frame : frames) {
+    if (frames_[frame].state.load(std::memory_order_acquire) != FrameState::dropped) continue;  // pairs with drop()
+    dropped_.fetch_sub(1, std::memory_order_relaxed);
+    frames_[frame].state.store(FrameState::empty, std::memory_order_relaxed);  // the mutex orders it against take()
+    ++given_back;
+    iovec* last = count != 0 ? &ranges[count - 1] : nullptr;
+    if (last != nullptr && reinterpret_cast<std::uintptr_t>(last->iov_base) + last->iov_len == address_of(frame))
+      last->iov_len += kPageSize;
+    else
+      ranges[count++] = {reinterpret_cast<void*>(address_of(frame)), kPageSize};
+  }
+  if (count != 0) kernel.discard(std::span(ranges.data(), count));
+  return given_back;
+}
+
 std::uint32_t FrameRing::used() {
   LockGuard guard(mutex_);
   pass_empty();
@@ -73,6 +97,7 @@ void FrameRing::abandon_all() {
     frames_[at % capacity_].state.store(FrameState::empty, std::memory_order_relaxed);  // single-threaded here
   raw_madvise(reinterpret_cast<void*>(base_), bytes_of_pages(capacity_), MADV_DONTNEED);
   tail_ = head_;
+  dropped_.store(0, std::memory_order_relaxed);  // as above
 }
 
 }  // namespace hinterland

@@ -11,9 +11,11 @@
 // (docs/adr/0036-frames-are-not-filled.md).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/atomic.hpp"
 #include "base/error.hpp"
@@ -62,6 +64,18 @@ class FrameRing {
 
   // Frames between tail and head, whatever their state.
   std::uint32_t used();
+  // Nobody needs what is in this frame any more. Without the mutex. release: pairs with the look of who expires it.
+  void drop(Frame& frame) {
+    frame.state.store(FrameState::dropped, std::memory_order_release);
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+  }
+  static constexpr std::uint32_t kDroppedMin = 32;
+  // Dropped frames keep memory from others, wherever in the ring they are. So many that a walk through all of it is
+  // worth while.
+  bool many_dropped() {
+    std::uint32_t dropped = dropped_.load(std::memory_order_relaxed);
+    return dropped >= kDroppedMin && dropped >= used() / 16;
+  }
   // No frame is to be had before a page that is on its way to the device is there: it has the oldest place, and all
   // others are taken.
   bool blocked();
@@ -70,15 +84,29 @@ class FrameRing {
   enum class Decision { pass, discard };
   // discard: give its page back; pass: it is empty, or still needed. One that is being written back does not keep
   // younger ones from going: their memory is free at once, their place in the ring when the older ones are gone.
-  // At most `max` frames are discarded, in as few ranges as possible. Returns how many.
+  // At most `max` frames are discarded, in as few ranges as possible, and of the oldest `places` alone. Returns how
+  // many.
+  static constexpr std::uint32_t kAllPlaces = UINT32_MAX;
   template <typename Decide>
-  std::uint32_t expire(Kernel& kernel, std::uint32_t max, Decide&& decide);
+  std::uint32_t expire(Kernel& kernel, std::uint32_t max, Decide&& decide, std::uint32_t places = kAllPlaces);
+  // Gives back those of these frames that are dropped, with one call, and sorts their numbers. Returns how many:
+  // another evictor's expire() may have been there.
+  static constexpr std::size_t kGivenBackMax = 256;  // frames in a call
+  std::uint32_t give_back_dropped(Kernel& kernel, std::span<std::uint32_t> frames);
 
   Mutex& mutex() { return mutex_; }
   // In a forked child: every frame is given up (parked pages have their far copy).
   void abandon_all();
 
  private:
+  template <typename Decide>
+  bool discards(std::uint32_t frame, Decide& decide) {
+    // acquire: pairs with drop()
+    bool dropped = frames_[frame].state.load(std::memory_order_acquire) == FrameState::dropped;
+    if (decide(frame, frames_[frame]) != Decision::discard) return false;
+    if (dropped) dropped_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
   void give_to_kernel(Kernel& kernel, std::uint32_t first, std::uint32_t length);
   // The tail goes on to the oldest frame that is not empty. The mutex is held.
   void pass_empty();
@@ -89,17 +117,19 @@ class FrameRing {
   std::uint64_t head_ = 0;  // guarded by mutex_; frame = position % capacity_
   std::uint64_t tail_ = 0;  // guarded by mutex_
   std::unique_ptr<Frame[]> frames_;
+  std::atomic<std::uint32_t> dropped_{0};  // by drop(), and not given back yet
 };
 
 template <typename Decide>
-std::uint32_t FrameRing::expire(Kernel& kernel, std::uint32_t max, Decide&& decide) {
+std::uint32_t FrameRing::expire(Kernel& kernel, std::uint32_t max, Decide&& decide, std::uint32_t places) {
   LockGuard guard(mutex_);
   std::uint32_t discarded = 0;
-  for (std::uint64_t at = tail_; at < head_ && discarded < max;) {
+  std::uint64_t end = std::min(head_, tail_ + places);
+  for (std::uint64_t at = tail_; at < end && discarded < max;) {
     std::uint32_t first = static_cast<std::uint32_t>(at % capacity_);
     std::uint32_t length = 0;  // one range: adjacent frames up to the end of the ring
-    while (discarded + length < max && at + length < head_ && first + length < capacity_ &&
-           decide(first + length, frames_[first + length]) == Decision::discard)
+    while (discarded + length < max && at + length < end && first + length < capacity_ &&
+           discards(first + length, decide))
       ++length;
     if (length == 0) {
       ++at;

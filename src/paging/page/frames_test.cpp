@@ -95,6 +95,43 @@ TEST_F(FramesTest, WhatIsStillNeededKeepsItsPlaceAndHoldsUpNobody) {
   EXPECT_EQ(ring.used(), 0u);
 }
 
+TEST_F(FramesTest, OnlyTheOldestPlacesExpire) {
+  ring.take(6);
+  set(0, 6, FrameState::dropped);
+  EXPECT_EQ(ring.expire(kernel, 100, decide, 2), 2u);
+  EXPECT_EQ(ring.used(), 4u);
+  set(2, 2, FrameState::parked);
+  EXPECT_EQ(ring.expire(kernel, 100, decide, 2), 0u);  // of those two nothing expires, and others are not asked
+  EXPECT_EQ(ring[4].state.load(), FrameState::dropped);
+}
+
+TEST_F(FramesTest, GivesBackWhatIsDroppedOfSomeFramesAtOnce) {
+  ring.take(6);
+  set(0, 6, FrameState::parked);
+  for (std::uint32_t frame : {0u, 1u, 4u}) ring.drop(ring[frame]);
+  std::vector<std::uint32_t> some = {4, 3, 0, 1};
+  EXPECT_EQ(ring.give_back_dropped(kernel, some), 3u);
+  EXPECT_EQ(kernel.pages, 3u);
+  EXPECT_EQ(kernel.calls, 2u);  // ranges, of one call
+  EXPECT_EQ(ring[3].state.load(), FrameState::parked);
+  EXPECT_EQ(ring.give_back_dropped(kernel, some), 0u);
+  EXPECT_EQ(ring.used(), 4u);
+}
+
+TEST(Frames, KnowsWhenManyAreDropped) {
+  CountingKernel kernel;
+  FrameRing ring;
+  ASSERT_TRUE(ring.create(1024).has_value());
+  ring.take(1024);
+  for (std::uint32_t frame = 0; frame < 64; ++frame) {
+    EXPECT_FALSE(ring.many_dropped()) << frame;
+    ring.drop(ring[frame]);
+  }
+  EXPECT_TRUE(ring.many_dropped());
+  EXPECT_EQ(ring.expire(kernel, 32, decide), 32u);
+  EXPECT_FALSE(ring.many_dropped());
+}
+
 TEST_F(FramesTest, RunsDoNotCrossTheEndOfTheRing) {
   ring.take(6);
   set(0, 6, FrameState::dropped);

@@ -55,6 +55,7 @@ bool PolicyHost::start_pool(Pool& pool, const hl_policy_ops* policy) {
   if (policy == plugin_ && !pool.held.create(pages_->dense_count())) return false;
   pool.ops = policy;
   if (policy->accessed != nullptr) hears_uses_.store(true, std::memory_order_relaxed);
+  if (policy->worth_a_frame != nullptr) decides_frames_.store(true, std::memory_order_relaxed);
   if (policy->missed != nullptr) hears_misses_.store(true, std::memory_order_relaxed);
   if (policy->tick != nullptr || policy->report != nullptr) hears_time_.store(true, std::memory_order_relaxed);
   if (policy->hinted != nullptr) hears_hints_.store(true, std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 // was told of, with one message (docs/adr/0053-policies-from-files.md).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -100,6 +101,13 @@ class PolicyHost {
   // Fills `out` with indexes into the window; returns how many. `blocked`: a bit for each device that takes no pages
   // now; those that would go there come last.
   std::size_t choose_victims(std::span<hl_page> out, std::uint32_t blocked = 0);
+  // What policies say of victims that they returned, before those leave; as_usual where a policy leaves it to the
+  // runtime.
+  enum class WorthAFrame : std::uint8_t { as_usual, no, yes };
+  void worth_frames(std::span<const PageIndex> victims, std::span<WorthAFrame> answers) {
+    std::ranges::fill(answers, WorthAFrame::as_usual);
+    if (decides_frames_.load(std::memory_order_relaxed)) ask_worth_frames(victims, answers);  // as in used()
+  }
   std::uint64_t size();
   // Memory of the program's has come or gone, in the order in which it does: the caller holds map_mutex.
   void mapped(PageRun run, MappedAs as) {
@@ -200,6 +208,7 @@ class PolicyHost {
   void forget_cold(PageIndex first, std::uint32_t count);
   void add_cold(PageIndex page);
   std::size_t take_cold(std::span<hl_page> out, std::size_t stay);
+  void ask_worth_frames(std::span<const PageIndex> victims, std::span<WorthAFrame> answers);
   std::size_t ask(Pool& pool, std::span<hl_page> out);
   std::size_t ask_plugin(Pool& pool, std::span<hl_page> out);
   template <typename Asked>
@@ -212,7 +221,7 @@ class PolicyHost {
   alignas(64) const PageTable* pages_ = nullptr;  // read by those who do not take the lock
   std::atomic<bool> gathers_{false};
   std::atomic<bool> hears_uses_{false}, hears_misses_{false}, hears_hints_{false}, hears_mappings_{false},
-      hears_time_{false};
+      hears_time_{false}, decides_frames_{false};
   Terms terms_;
   const hl_policy_ops* plugin_ = nullptr;               // the process's policy, where it is one
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's

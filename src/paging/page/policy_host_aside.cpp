@@ -1,5 +1,5 @@
-// What a policy is told beside pages, and what it says of itself: time, mappings, figures; and which of the pages
-// that come it does not admit.
+// What a policy is told beside pages, and what it says of itself: time, mappings, figures; which of the pages that
+// come it does not admit, and which of its victims are worth a frame.
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -58,6 +58,18 @@ void PolicyHost::tell_unmapped(PageRun run) {
   for (Pool& pool : pools_)
     if (pool.open && pool.ops->unmapped != nullptr)
       watch(pool, [&] { pool.ops->unmapped(pool.state, run.first.value, run.count); });
+}
+
+// Of cold pages a policy knows nothing, and says so.
+void PolicyHost::ask_worth_frames(std::span<const PageIndex> victims, std::span<WorthAFrame> answers) {
+  LockGuard guard(mutex_);
+  for (std::size_t i = 0; i < victims.size(); ++i) {
+    Pool& pool = pools_[pool_of(victims[i])];
+    if (pool.ops->worth_a_frame == nullptr) continue;
+    bool worth = false;
+    watch(pool, [&] { worth = pool.ops->worth_a_frame(pool.state, pages_->dense_of(victims[i])) != 0; });
+    answers[i] = worth ? WorthAFrame::yes : WorthAFrame::no;
+  }
 }
 
 void PolicyHost::deliver_admitted(Pool& pool, hl_page first, std::uint32_t count, const Arrival& arrival) {

@@ -160,8 +160,7 @@ void Transitions::begin_write_back(PageIndex page, PageWord word, std::uint32_t 
 
 // --- in a frame
 
-// release: pairs with the look in expire()
-void Transitions::drop_frame(Frame& frame) { frame.state.store(FrameState::dropped, std::memory_order_release); }
+void Transitions::drop_frame(Frame& frame) { core_.frames.drop(frame); }
 
 void Transitions::drop_zero(PageIndex page, std::uint32_t frame) {
   drop_frame(core_.frames[frame]);
@@ -178,6 +177,15 @@ void Transitions::park(PageIndex page, PageWord word, std::uint32_t frame, far::
   core_.second_chance.note_parked();
   if (!written) core_.forecast.note_left_clean(page);
   let_go(page, written ? word.parked(frame) : word.parked(frame).with_often_written(false));
+}
+
+void Transitions::leave(PageIndex page, PageWord word, std::uint32_t frame, far::FarPage far, bool written) {
+  if (core_.hermit != nullptr) [[unlikely]]
+    core_.hermit->left(page);
+  drop_frame(core_.frames[frame]);
+  if (!written) core_.forecast.note_left_clean(page);
+  PageWord next = word.far(far);
+  let_go(page, written ? next : next.with_often_written(false));
 }
 
 bool Transitions::restore(PageIndex page, PageWord word, std::uint32_t frame) {

@@ -5,7 +5,8 @@
 //   Resident  --make_writable, stay, discard_in_place, reuse--> Resident
 //             --drop--> Far or Untouched           --found_gone--> Untouched
 //             --begin_write_back--> Leaving
-//   Leaving   --park--> Parked                     --drop_zero--> Untouched     --restore--> Resident
+//   Leaving   --park--> Parked                     --leave--> Far
+//             --drop_zero--> Untouched             --restore--> Resident
 //   Parked    --take_back, return_from_frame--> Resident                        --expire--> Far
 //   Far       --begin_arrival--> Arriving
 //   Arriving  --arrive--> Resident                 --call_off, keep--> Far      --lose--> Lost
@@ -101,6 +102,8 @@ class Transitions {
   void drop_zero(PageIndex page, std::uint32_t frame);
   // `far` has the same bytes. `written`: it was dirty, and has just been written there.
   void park(PageIndex page, PageWord word, std::uint32_t frame, far::FarPage far, bool written);
+  // The same without a second chance: the frame's bytes are needed no longer.
+  void leave(PageIndex page, PageWord word, std::uint32_t frame, far::FarPage far, bool written);
   // It could not be written: Resident and dirty. True when one page more is local until the frame expires. May wait
   // for memory.
   bool restore(PageIndex page, PageWord word, std::uint32_t frame);

@@ -56,6 +56,14 @@ const hl_policy_ops kLowestFirst = {
     .flags = 0,
 };
 
+hl_policy_ops keeps_nothing_in_frames() {
+  hl_policy_ops ops = kLowestFirst;
+  // While the pages are brought to where they start, all are.
+  ops.worth_a_frame = [](void*, hl_page) { return Scheduler::running() == nullptr ? 1 : 0; };
+  return ops;
+}
+const hl_policy_ops kKeepsNothingInFrames = keeps_nothing_in_frames();
+
 }  // namespace
 
 Interleaving::Interleaving(const InterleavingOptions& options)
@@ -67,7 +75,7 @@ Interleaving::Interleaving(const InterleavingOptions& options)
   machine.features.look_for_faults = true;  // else it sleeps in poll(), which the scheduler does not see
   machine.direct = options.direct;
   machine.device_failures = options.trouble == Trouble::reads_fail || options.trouble == Trouble::one_read_fails;
-  machine.policy = &kLowestFirst;
+  machine.policy = options.keeps_nothing_in_frames ? &kKeepsNothingInFrames : &kLowestFirst;
   machine.window_pages = window_pages_;
   machine.budget_pages = options.budget_pages;
   machine.frames = options.frames;

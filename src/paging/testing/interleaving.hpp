@@ -66,10 +66,11 @@ struct InterleavingOptions {
   bool move = true;
   bool direct = true;
   bool write_protect = true;
-  bool second_chance = true;  // clean pages are parked, too
-  bool read_ahead = false;    // a fault on the last page brings the one before it
-  bool two_handlers = false;  // else one serves all faults
-  std::uint32_t pages = 2;    // of the program; with two, runs are moved and taken in part
+  bool second_chance = true;             // clean pages are parked, too
+  bool keeps_nothing_in_frames = false;  // the policy says so of each victim
+  bool read_ahead = false;               // a fault on the last page brings the one before it
+  bool two_handlers = false;             // else one serves all faults
+  std::uint32_t pages = 2;               // of the program; with two, runs are moved and taken in part
   // How often an evictor gets victims before the policy has none left. Two movers can take a page from each other as
   // often as it is offered, and with two pages that alone makes more states than all the rest.
   std::uint64_t rounds_max = UINT64_MAX;

@@ -51,6 +51,7 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
   core.read_ahead_pages_max = options.read_ahead_pages;
   core.budget.set_limit(bytes_of_pages(options.budget_pages));
   core.second_chance.enabled = true;
+  if (options.policy->worth_a_frame != nullptr) core.budget.park_an_eighth();
   parts_->leave_out(options.parts);
   HL_CHECK(core.pages.create(options.window_pages).has_value());
   HL_CHECK(core.marks.create(options.window_pages).has_value());

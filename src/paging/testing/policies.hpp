@@ -9,5 +9,6 @@ extern const hl_policy_ops kFifoPolicy;
 extern const hl_policy_ops kSecondChancePolicy;
 extern const hl_policy_ops kLruPolicy;
 extern const hl_policy_ops kPriorityPolicy;
+extern const hl_policy_ops kLearnerPolicy;
 
 }  // namespace hinterland
