@@ -88,13 +88,12 @@ std::uint32_t Evictor::expire_what_is_due(bool gives_way, std::size_t missing) {
 
 std::uint32_t Evictor::expire_dropped() {
   if (!core_.frames.many_dropped()) return 0;
-  std::uint32_t expired = core_.frames.expire(core_.kernel, FrameRing::kAllPlaces, [](std::uint32_t, Frame& frame) {
+  auto decide = [](std::uint32_t, Frame& frame) {
     bool dropped =
         frame.state.load(std::memory_order_acquire) == FrameState::dropped;  // pairs with FrameRing::drop()
     return dropped ? FrameRing::Decision::discard : FrameRing::Decision::pass;
-  });
-  core_.budget.subtract(expired);
-  return expired;
+  };
+  return free_now(core_.frames.expire(core_.kernel, FrameRing::kAllPlaces, decide));
 }
 
 std::uint32_t Evictor::surplus_frames() { return core_.budget.frames_to_expire(core_.frames.used()); }
@@ -325,9 +324,13 @@ void Evictor::refuse(const Victim& victim) {
 
 std::uint32_t Evictor::expire_frames(std::uint32_t max, std::uint32_t places) {
   auto decide = [this](std::uint32_t index, Frame& frame) { return core_.transitions.expire(index, frame); };
-  std::uint32_t expired = core_.frames.expire(core_.kernel, max, decide, places);
-  core_.budget.subtract(expired);
-  return expired;
+  return free_now(core_.frames.expire(core_.kernel, max, decide, places));
+}
+
+// So many frames have gone back to the kernel.
+std::uint32_t Evictor::free_now(std::uint32_t frames) {
+  core_.budget.subtract(frames);
+  return frames;
 }
 
 // The frames of a lost device's pages hold their only copy, and are never free again. Where other devices go on,

@@ -87,6 +87,7 @@ class Evictor {
   void restore(const Victim& victim);  // could not be written: give it back to the program
   void ask_what_is_worth_a_frame(Victims victims);
   std::uint32_t expire_frames(std::uint32_t max, std::uint32_t places = FrameRing::kAllPlaces);
+  std::uint32_t free_now(std::uint32_t frames);
   std::uint32_t expire_dropped();
   std::uint32_t expire_what_is_due(bool gives_way, std::size_t missing);
   void empty_frames_of_the_lost();

@@ -72,9 +72,7 @@ void Evictor::let_go(Victims taken) {
     frames[left++] = victim.frame;
   }
   if (left == 0) return;
-  std::uint32_t given_back = core_.frames.give_back_dropped(core_.kernel, std::span(frames.data(), left));
-  core_.budget.subtract(given_back);
-  freed_aside_ += given_back;
+  freed_aside_ += free_now(core_.frames.give_back_dropped(core_.kernel, std::span(frames.data(), left)));
 }
 
 // On a device that is lost by now there is no copy (I4): its frame is the only one.
