@@ -28,6 +28,7 @@ Result<Window> Window::reserve(std::size_t bytes, std::size_t least_bytes) {
     Window window;
     window.base_ = align_up(reinterpret_cast<std::uintptr_t>(memory), kHugePage);
     window.bytes_ = bytes;
+    window.origin_ = window.base_;
     window.free_[window.base_] = window.base_ + bytes;
     return window;
   }
@@ -60,6 +61,57 @@ void Window::occupy(std::uintptr_t address, std::size_t length) {
     if (start < address) free_[start] = address;
     if (end > limit) free_[limit] = end;
   }
+}
+
+bool Window::cover_all_addresses() {
+  // What the tables of the pager will reserve, and some more: whether they can is found out before one of them is
+  // made.
+  constexpr std::size_t kTables = 192 * kGiB;
+  void* trial = raw_mmap(nullptr, kTables, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (trial == MAP_FAILED) return false;
+  raw_munmap(trial, kTables);
+  if (!outside_.create() || !ever_outside_.create()) return false;
+  origin_ = 0;
+  return true;
+}
+
+namespace {
+
+// Whole groups of pages, and what is read ahead beyond a mapping's ends.
+constexpr std::size_t kMargin = 2 * kMiB;
+struct Around {
+  std::uintptr_t start, end;
+};
+Around around(std::uintptr_t address, std::size_t length) {
+  const std::uintptr_t end = std::min(address + length + kMargin, AddressSet::kEnd);
+  return {address < kMargin ? 0 : (address - kMargin) & ~(kMargin - 1), end};
+}
+
+}  // namespace
+
+bool Window::allows(std::uintptr_t address, std::size_t length) const {
+  if (!covers_all_addresses() || length > AddressSet::kEnd || address > AddressSet::kEnd - length) return false;
+  if (address <= base_ + bytes_ && base_ <= address + length) return false;
+  const Around range = around(address, length);
+  std::size_t more = 0;
+  for (std::uintptr_t at = range.start, next = 0; at < range.end; at = next) {
+    next = ever_outside_.end_of_piece(at, range.end);
+    if (!ever_outside_.contains(at)) more += next - at;
+  }
+  const std::size_t room = bytes_of_pages(used_most()), taken = bytes_ + ever_outside_.bytes();
+  return taken < room && more <= room - taken;
+}
+
+void Window::put_outside(std::uintptr_t address, std::size_t length) {
+  const Around range = around(address, length);
+  ever_outside_.add(range.start, range.end - range.start);
+  outside_.add(address, length);
+}
+
+std::uintptr_t Window::end_of_piece(std::uintptr_t address, std::uintptr_t end) const {
+  if (contains(address, 1)) return std::min(end, base_ + bytes_);
+  if (address < base_ && base_ < end) end = base_;
+  return outside_.end_of_piece(address, end);
 }
 
 bool Window::is_free(std::uintptr_t address, std::size_t length) const {

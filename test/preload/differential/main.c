@@ -44,7 +44,8 @@ static void begin(struct Lane* lane) {
   lane->alone = chance(lane, 40);
   int protection = chance(lane, 60) ? PROT_READ | PROT_WRITE : PROT_NONE;
   CHECK(mmap(lane->inside, kInside * kPage, protection, kind | MAP_NORESERVE, -1, 0) == lane->inside);
-  CHECK(mmap(lane->outside, kOutside * kPage, protection, kind | MAP_NORESERVE, -1, 0) == lane->outside);
+  int outside = kind | MAP_NORESERVE | stack_flag(lane);
+  CHECK(mmap(lane->outside, kOutside * kPage, protection, outside, -1, 0) == lane->outside);
   if (chance(lane, 10)) CHECK(munmap(lane->inside, kInside * kPage) == 0);
   if (lane->alone) return;
   static char pattern[kFilePages * kPage];
@@ -152,10 +153,10 @@ static void prepare(void) {
   CHECK(g_small_file >= 0);
   g_child_digests = mmap(NULL, sizeof(uint64_t) * kLanes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(g_child_digests != MAP_FAILED);
-  char *inside = make_room(MAP_PRIVATE), *outside = make_room(MAP_SHARED);
+  char *inside = make_room(MAP_PRIVATE), *low = make_room(MAP_PRIVATE | MAP_32BIT), *outside = make_room(MAP_SHARED);
   for (unsigned i = 0; i < kLanes; ++i) {
     g_lanes[i].number = i;
-    g_lanes[i].inside = inside + (size_t)i * kStride * kPage;
+    g_lanes[i].inside = (i % 3 == 2 ? low : inside) + (size_t)i * kStride * kPage;
     g_lanes[i].outside = outside + (size_t)i * kStride * kPage;
   }
 }
