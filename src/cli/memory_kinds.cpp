@@ -27,7 +27,7 @@ constexpr std::array<KindText, static_cast<std::size_t>(MemoryKind::count)> kKin
     {"stacks", "stacks", "of threads"},
     {"brk", "brk", "memory by brk and sbrk, not by malloc"},
     {"huge_pages", "huge pages", "asked for with MAP_HUGETLB"},
-    {"other", "other private", "mapped over what was not the program's own, or by system calls past libc"},
+    {"other", "other private", "at addresses that the program chose, or mapped by system calls past libc"},
 }};
 
 // Files without a name in any folder: shared memory of POSIX, of System V, and memfd.

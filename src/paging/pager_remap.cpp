@@ -51,6 +51,11 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   const bool stays_ours = parts.core.window.contains(new_address, new_length) ||
                           parts.core.window.allows(new_address, new_length);
   if (fixed && !stays_ours) return -ENOMEM;
+  // Only the window keeps books of what is not ours: move_out() takes it to where it is the kernel's alone.
+  bool some_foreign = false;
+  parts.regions.for_each(address, address + old_length,
+                         [&](const Region& piece) { some_foreign |= piece.surrendered; });
+  if (fixed && some_foreign && !parts.is_inside(new_address)) return -ENOMEM;
   const Region* region = parts.regions.find(address);
   if (region == nullptr) return -EFAULT;
   if (old_length > bytes_) return -EINVAL;

@@ -112,7 +112,9 @@ bool may_become_far(std::uintptr_t address, std::size_t length) {
   constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   auto is_ours_or_free = [](std::uintptr_t at, std::size_t bytes) {
     if (pager().contains(at) || known_places::contains(at)) return 0;
-    return raw::failed(raw::mmap(at, bytes, PROT_NONE, kReserve)) ? 1 : 0;
+    if (raw::failed(raw::mmap(at, bytes, PROT_NONE, kReserve))) return 1;
+    raw::munmap(at, bytes);  // a hole again, should the call fail
+    return 0;
   };
   auto end = [](std::uintptr_t at, std::uintptr_t limit) {
     return known_places::end_of_piece(at, pager().end_of_piece(at, limit));
