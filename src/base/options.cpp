@@ -44,7 +44,8 @@ constexpr Option kTable[] = {
      variable_and_file, true, "Address space reserved for far memory: mappings beyond it stay local.",
      "--window 256G"},
     {"addresses", 0, choice, "WHICH", "window", "", 0, 0, "window|all", kForRun, variable_and_file, true,
-     "Experimental. Which memory may be far: what the runtime places in its window, or all private anonymous memory, at "
+     "Experimental. Which memory may be far: what the runtime places in its window, or all private anonymous memory, "
+     "at "
      "addresses of the program's choice and below 4 GiB, too.",
      "--addresses all"},
     {"takeover", 0, choice, "WHEN", "pressure", "", 0, 0, "pressure|start", kForRun, variable_and_file, true,

@@ -21,8 +21,8 @@ struct PinRange {
   std::uint32_t count = 0;
 };
 
-// Outside of the window a range counts whole if it begins or ends in far memory; which of its pages are is asked one by
-// one (holds()).
+// Outside of the window a range counts whole if it begins or ends in far memory; which of its pages are is asked one
+// by one (holds()).
 PinRange pages_held(const Core& core, std::uintptr_t address, std::size_t length) {
   std::uintptr_t end = length > ~address ? ~std::uintptr_t{0} : address + length;
   const bool outside = length != 0 && !core.window.contains(address, length) &&

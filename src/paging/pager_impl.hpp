@@ -100,7 +100,8 @@ struct Pager::Impl {
     return {core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift)};
   }
   int unmap(std::uintptr_t address, std::size_t length);
-  // Addresses that a mapping has now, or has no longer: the window keeps them reserved, the kernel gets those outside.
+  // Addresses that a mapping has now, or has no longer: the window keeps them reserved, the kernel gets those
+  // outside.
   void occupy(std::uintptr_t address, std::size_t length);
   void release(std::uintptr_t address, std::size_t length);
   bool is_inside(std::uintptr_t address) const { return core.window.contains(address, 1); }

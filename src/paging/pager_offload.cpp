@@ -116,8 +116,7 @@ struct AppliedWork : Work {
 void gather_applied(Core& core, std::span<const hl_piece> pieces, AppliedWork* work) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto address = reinterpret_cast<std::uintptr_t>(pieces[i].address);
-    if (address % kPageSize + pieces[i].bytes > kPageSize || !core.window.holds(address))
-      continue;
+    if (address % kPageSize + pieces[i].bytes > kPageSize || !core.window.holds(address)) continue;
     auto far = borrow(core, core.window.index_of(address),
                       [&](std::uint32_t device) { return core.devices.has_operators(device); });
     if (far) work->add(*far, address, pieces[i].bytes, pieces[i].word, i);

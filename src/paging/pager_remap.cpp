@@ -48,8 +48,8 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   Impl& parts = *impl_;
   MapGuard guard(parts);
   if (new_length > bytes_) return new_length > kTaskEnd ? -EINVAL : -ENOMEM;
-  const bool stays_ours = parts.core.window.contains(new_address, new_length) ||
-                          parts.core.window.allows(new_address, new_length);
+  const bool stays_ours =
+      parts.core.window.contains(new_address, new_length) || parts.core.window.allows(new_address, new_length);
   if (fixed && !stays_ours) return -ENOMEM;
   // Only the window keeps books of what is not ours: move_out() takes it to where it is the kernel's alone.
   bool some_foreign = false;
@@ -80,12 +80,14 @@ std::intptr_t Pager::Impl::resize(const Region& region, std::uintptr_t address, 
   old.start = address;
   old.end = address + std::min(old_length, new_length);
   const bool in_place = new_address == 0 && (flags & MREMAP_DONTUNMAP) == 0 && new_length > old_length &&
-                        address + old_length == region.end && can_grow(address + old_length, new_length - old_length) &&
-      reserve_behind(address + old_length, new_length - old_length);
+                        address + old_length == region.end &&
+                        can_grow(address + old_length, new_length - old_length) &&
+                        reserve_behind(address + old_length, new_length - old_length);
   if (in_place) {
     std::intptr_t grown =
         place(address + old_length, new_length - old_length, old.protection, old.flags, old.attributes);
-    if (grown < 0 && !is_inside(address)) raw_munmap(reinterpret_cast<void*>(address + old_length), new_length - old_length);
+    if (grown < 0 && !is_inside(address))
+      raw_munmap(reinterpret_cast<void*>(address + old_length), new_length - old_length);
     return grown < 0 ? grown : static_cast<std::intptr_t>(address);
   }
   if ((flags & MREMAP_MAYMOVE) == 0) return -ENOMEM;

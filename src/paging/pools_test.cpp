@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "paging/testing/page_machine.hpp"
-#include "paging/testing/victims.hpp"
 #include "paging/testing/policies.hpp"
+#include "paging/testing/victims.hpp"
 
 namespace hinterland::testing {
 namespace {

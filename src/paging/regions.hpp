@@ -1,5 +1,5 @@
-// Which addresses are mapped as far memory, in the window and outside, and how: start -> end and protection. Split and merged like the kernel's
-// VMAs.
+// Which addresses are mapped as far memory, in the window and outside, and how: start -> end and protection. Split
+// and merged like the kernel's VMAs.
 //
 // Not thread-safe: the pager's map lock guards it.
 #pragma once

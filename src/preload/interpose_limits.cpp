@@ -113,8 +113,8 @@ bool allow(std::size_t bytes, bool counts_as_data) {
   if (data == 0) data = g_data.hard.load(std::memory_order_relaxed);
   Used now = used_now();
   // What is mapped outside of the window counts by itself.
-  std::uint64_t mapped = without(stat_page()->gauges[static_cast<std::size_t>(Gauge::mapped_bytes)].load(),
-                                 pager().outside_bytes());
+  std::uint64_t mapped =
+      without(stat_page()->gauges[static_cast<std::size_t>(Gauge::mapped_bytes)].load(), pager().outside_bytes());
   // The window as a whole counts as address space; of it as data only what can be written, which is what is mapped.
   std::uint64_t program_space = without(now.space, g_ours.space) + mapped;
   std::uint64_t program_data = without(now.data, g_ours.data);

@@ -33,7 +33,9 @@ void remove(std::uintptr_t address, std::size_t length) {
 }
 
 bool contains(std::uintptr_t address) { return g_places.contains(address); }
-std::uintptr_t end_of_piece(std::uintptr_t address, std::uintptr_t end) { return g_places.end_of_piece(address, end); }
+std::uintptr_t end_of_piece(std::uintptr_t address, std::uintptr_t end) {
+  return g_places.end_of_piece(address, end);
+}
 
 void before_fork() { g_mutex.lock(); }
 void after_fork() { g_mutex.unlock(); }

@@ -71,7 +71,8 @@ bool may_be_far_outside(std::size_t length, int flags) {
 
 // Puts far memory in the place of what is there, where it can be. False: what is there is local.
 bool take_in(std::uintptr_t address, std::size_t length, int protection, int flags) {
-  std::intptr_t taken = uninterrupted([=] { return pager().take_in(address, length, protection, flags & ~kKindFlags); });
+  std::intptr_t taken =
+      uninterrupted([=] { return pager().take_in(address, length, protection, flags & ~kKindFlags); });
   if (raw::failed(taken)) return false;
   left_local::remove(address, length);
   known_places::remove(address, length);
@@ -90,16 +91,16 @@ std::intptr_t map_where_the_kernel_says(std::uintptr_t address, std::size_t leng
   return made;
 }
 
-// MAP_FIXED where no far memory is. What the program has mapped there itself may be replaced by far memory. Of others'
-// mappings (libraries, stacks, the heap of brk) nobody knows what relies on them: what replaces them stays local.
+// MAP_FIXED where no far memory is. What the program has mapped there itself may be replaced by far memory. Of
+// others' mappings (libraries, stacks, the heap of brk) nobody knows what relies on them: what replaces them stays
+// local.
 std::intptr_t map_fixed_outside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
                                 off_t offset) {
   if (!may_be_far_outside(length, flags)) return map_outside(address, length, protection, flags, descriptor, offset);
   auto end_of_piece = [](std::uintptr_t at, std::uintptr_t end) { return known_places::end_of_piece(at, end); };
   int error = hinterland::for_pieces(address, length, end_of_piece, [&](std::uintptr_t at, std::size_t bytes) {
     constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    const bool replaceable =
-        known_places::contains(at) || !raw::failed(raw::mmap(at, bytes, PROT_NONE, kReserve));
+    const bool replaceable = known_places::contains(at) || !raw::failed(raw::mmap(at, bytes, PROT_NONE, kReserve));
     if (replaceable && take_in(at, bytes, protection, flags)) return 0;
     std::intptr_t made = map_outside(at, bytes, protection, flags, descriptor, offset);
     if (raw::failed(made) && replaceable && !known_places::contains(at)) raw::munmap(at, bytes);
@@ -352,11 +353,10 @@ int protect(std::uintptr_t address, std::size_t length, int protection) {
   bool plain =
       is_plain_range(address, length) && (protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC | kProtSem)) == 0;
   if (!plain || !pager().overlaps(address, length)) return raw::mprotect(address, length, protection);
-  return for_pieces(address, page_ceil(length),
-                    [protection](std::uintptr_t at, std::size_t bytes, bool ours) {
-                      if (!ours) return raw::mprotect(at, bytes, protection);
-                      return uninterrupted([=] { return pager().protect(at, bytes, protection); });
-                    });
+  return for_pieces(address, page_ceil(length), [protection](std::uintptr_t at, std::size_t bytes, bool ours) {
+    if (!ours) return raw::mprotect(at, bytes, protection);
+    return uninterrupted([=] { return pager().protect(at, bytes, protection); });
+  });
 }
 
 int advise(std::uintptr_t address, std::size_t length, int advice) {
@@ -366,14 +366,13 @@ int advise(std::uintptr_t address, std::size_t length, int advice) {
   if (advice != MADV_DONTNEED && advice != MADV_FREE)
     if (int error = raw::madvise(page_floor(address), 0, advice); error != 0) return error;
   bool holes = false;  // the kernel goes on after a hole, and says ENOMEM at the end
-  int error =
-      for_pieces(address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool ours) {
-        int result = uninterrupted(
-            [=] { return ours ? pager().advise(at, bytes, advice) : raw::madvise(at, bytes, advice); });
-        if (result != -ENOMEM) return result;
-        holes = true;
-        return 0;
-      });
+  int error = for_pieces(address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool ours) {
+    int result =
+        uninterrupted([=] { return ours ? pager().advise(at, bytes, advice) : raw::madvise(at, bytes, advice); });
+    if (result != -ENOMEM) return result;
+    holes = true;
+    return 0;
+  });
   return error == 0 && holes ? -ENOMEM : error;
 }
 
@@ -432,16 +431,15 @@ int sync(std::uintptr_t address, std::size_t length, int flags) {
   if (!plain || !pager().overlaps(address, length))
     return static_cast<int>(raw::call(SYS_msync, static_cast<long>(address), static_cast<long>(length), flags));
   bool holes = false;  // the kernel goes on after one
-  int error =
-      for_pieces(address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool ours) {
-        int result = uninterrupted([=] {
-          if (ours) return pager().sync(at, bytes, flags);
-          return static_cast<int>(raw::call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), flags));
-        });
-        if (result != -ENOMEM) return result;
-        holes = true;
-        return 0;
-      });
+  int error = for_pieces(address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool ours) {
+    int result = uninterrupted([=] {
+      if (ours) return pager().sync(at, bytes, flags);
+      return static_cast<int>(raw::call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), flags));
+    });
+    if (result != -ENOMEM) return result;
+    holes = true;
+    return 0;
+  });
   return error == 0 && holes ? -ENOMEM : error;
 }
 

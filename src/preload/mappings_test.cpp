@@ -266,9 +266,9 @@ TEST_F(Mappings, AFileOverHalfOfAMapping) {
   byte(address) = byte(address + 3 * kPageSize) = 9;
   ASSERT_EQ(mappings::map(address + 2 * kPageSize, 4 * kPageSize, PROT_READ, MAP_PRIVATE | MAP_FIXED, -1, 0), -EBADF);
   EXPECT_EQ(byte(address + 3 * kPageSize), 9) << "what cannot be mapped changes nothing";
-  ASSERT_EQ(mappings::map(address + 2 * kPageSize, 2 * kPageSize, PROT_READ, MAP_PRIVATE | MAP_FIXED, file,
-                          2 * kPageSize),
-            static_cast<std::intptr_t>(address + 2 * kPageSize));
+  ASSERT_EQ(
+      mappings::map(address + 2 * kPageSize, 2 * kPageSize, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 2 * kPageSize),
+      static_cast<std::intptr_t>(address + 2 * kPageSize));
   EXPECT_EQ(byte(address), 9);
   EXPECT_EQ(byte(address + 2 * kPageSize), 'x');
   EXPECT_TRUE(pager().contains(address + kPageSize));
@@ -288,7 +288,8 @@ TEST_F(Mappings, MovingAtAddressesOfTheProgramsChoice) {
   constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED;
   const std::uintptr_t low = map_anywhere(4 * kPageSize, kAnonymous | MAP_32BIT);
   std::memset(reinterpret_cast<void*>(low), 3, 4 * kPageSize);
-  const auto inside = static_cast<std::uintptr_t>(mappings::remap(low, 4 * kPageSize, 6 * kPageSize, MREMAP_MAYMOVE, 0));
+  const auto inside =
+      static_cast<std::uintptr_t>(mappings::remap(low, 4 * kPageSize, 6 * kPageSize, MREMAP_MAYMOVE, 0));
   EXPECT_TRUE(pager().contains(inside));
   EXPECT_FALSE(pager().contains(low) && inside != low);
   EXPECT_EQ(byte(inside + 3 * kPageSize), 3);

@@ -144,9 +144,8 @@ std::intptr_t move_far(std::uintptr_t address, std::size_t old_length, std::size
   if (!overlap && (flags & MREMAP_MAYMOVE) != 0)
     if (int error = make_way(target, length); error < 0) return error;
   std::intptr_t moved = uninterrupted([=] {
-    return pager().move_out(address, old_length, new_length, flags, target, [](std::uintptr_t at, std::size_t bytes) {
-      left_local::add(at, bytes);
-    });
+    return pager().move_out(address, old_length, new_length, flags, target,
+                            [](std::uintptr_t at, std::size_t bytes) { left_local::add(at, bytes); });
   });
   if (!raw::failed(moved)) known_places::add(target, length);
   return moved;

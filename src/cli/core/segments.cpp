@@ -145,8 +145,9 @@ RuntimeView RuntimeView::of(const StatPage& page) {
 
 bool RuntimeView::holds(std::uint64_t address, const ProcessMemory& memory) const {
   if (address - window_base < window_bytes) return true;
-  return AddressSet::contains_from_outside(outside_chunks, outside_bits, address,
-                                           [&](std::uint64_t at, auto* value) { return memory.read_value(at, value); });
+  return AddressSet::contains_from_outside(outside_chunks, outside_bits, address, [&](std::uint64_t at, auto* value) {
+    return memory.read_value(at, value);
+  });
 }
 
 bool RuntimeView::is_paged(const Mapping& mapping, const ProcessMemory& memory) const {

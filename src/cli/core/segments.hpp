@@ -26,9 +26,8 @@ struct Piece {
 
 // What `hinterland core` knows of the runtime in the process, copied from its page of figures.
 struct RuntimeView {
-  std::uint64_t window_base = 0, window_bytes = 0, places_base = 0, places_bytes = 0,
-                outside_chunks = 0, outside_bits = 0, page_words = 0, page_directory = 0, page_chunks = 0,
-                page_marks = 0;
+  std::uint64_t window_base = 0, window_bytes = 0, places_base = 0, places_bytes = 0, outside_chunks = 0,
+                outside_bits = 0, page_words = 0, page_directory = 0, page_chunks = 0, page_marks = 0;
   std::int64_t inside_offset = 0;
   std::vector<std::int32_t> threads;
   bool managed = false;

@@ -80,8 +80,8 @@ class AddressSet {
   std::size_t add(std::uintptr_t address, std::size_t length) { return change(address, length, true); }
   std::size_t remove(std::uintptr_t address, std::size_t length) { return change(address, length, false); }
 
-  // For readers outside of the process: as contains(), where load(address, pointer to a value) reads what is there and
-  // says whether it could.
+  // For readers outside of the process: as contains(), where load(address, pointer to a value) reads what is there
+  // and says whether it could.
   std::uintptr_t chunks_address() const { return reinterpret_cast<std::uintptr_t>(chunks_); }
   std::uintptr_t bits_address() const { return reinterpret_cast<std::uintptr_t>(bits_); }
   template <typename Load>
@@ -165,7 +165,8 @@ class AddressSet {
   void fill(std::uintptr_t address, bool all) {
     const std::uint64_t first = page_of(address) / (kWordsOfChunk * 64) * (kWordsOfChunk * 64);
     for (std::size_t i = 0; i < kWordsOfChunk; ++i)
-      if (std::atomic<std::uint64_t>& word = word_of(first + i * 64); word.load(std::memory_order_relaxed) != (all ? ~std::uint64_t{0} : 0))
+      if (std::atomic<std::uint64_t>& word = word_of(first + i * 64);
+          word.load(std::memory_order_relaxed) != (all ? ~std::uint64_t{0} : 0))
         word.store(all ? ~std::uint64_t{0} : 0, std::memory_order_relaxed);
     chunks_[address / kChunkBytes].store(kSome, std::memory_order_release);
   }

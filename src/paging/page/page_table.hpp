@@ -1,6 +1,7 @@
-// The page words of all places that pages may have, in two levels: a directory with one entry per group of 16 neighbouring pages,
-// and the cells (words) of the groups, given out in the order in which groups are first used and never taken back. A
-// page touched far from all others costs the 128 bytes of its group and 4 in the directory, not a page of ours.
+// The page words of all places that pages may have, in two levels: a directory with one entry per group of 16
+// neighbouring pages, and the cells (words) of the groups, given out in the order in which groups are first used and
+// never taken back. A page touched far from all others costs the 128 bytes of its group and 4 in the directory, not a
+// page of ours.
 //
 //   directory: | 0 | 33 | 0 | 32 | ...     by group; 0: never used
 //   cells:     | shared: always untouched, read-only | group 3's | group 1's | ...
@@ -100,8 +101,7 @@ class PageTable {
   void for_all_used(Visit&& visit) {
     std::uint32_t end = next_.load(std::memory_order_acquire);  // pairs with use()
     for (std::uint32_t place = kSharedGroups; place < end; ++place)
-      for (std::uint32_t i = 0; i < kGroupPages; ++i)
-        visit(first_of(place) + i, cells_[place * kGroupPages + i]);
+      for (std::uint32_t i = 0; i < kGroupPages; ++i) visit(first_of(place) + i, cells_[place * kGroupPages + i]);
   }
 
   // In a forked child, where nobody holds it.

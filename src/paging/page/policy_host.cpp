@@ -172,9 +172,8 @@ std::size_t PolicyHost::take_cold(std::span<hl_page> out, std::size_t stay) {
 
 std::size_t PolicyHost::ask(Pool& pool, std::span<hl_page> out) {
   if (out.empty()) return 0;
-  return is_watched(pool)
-             ? ask_plugin(pool, out)
-             : pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
+  return is_watched(pool) ? ask_plugin(pool, out)
+                          : pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
 }
 
 // What it returns of pages that it holds leaves, whatever else is wrong.

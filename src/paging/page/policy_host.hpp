@@ -97,8 +97,8 @@ class PolicyHost {
   // room for so many; of more, nothing is noted.
   void cold(PageIndex page);
   std::size_t room_for_cold();
-  // Fills `out` with dense numbers, which page_of() translates; returns how many. `blocked`: a bit for each device that takes no pages
-  // now; those that would go there come last.
+  // Fills `out` with dense numbers, which page_of() translates; returns how many. `blocked`: a bit for each device
+  // that takes no pages now; those that would go there come last.
   PageIndex page_of(hl_page victim) const { return pages_->page_of(victim); }
   std::size_t choose_victims(std::span<hl_page> out, std::uint32_t blocked = 0);
   std::uint64_t size();

@@ -42,9 +42,7 @@ class Window {
   std::uintptr_t origin() const { return origin_; }
   std::uint64_t places() const { return covers_all_addresses() ? AddressSet::kEnd >> kPageShift : pages(); }
   // So many pages can be in use at any time, and have been.
-  std::uint32_t used_most() const {
-    return covers_all_addresses() ? static_cast<std::uint32_t>(kUsedMost) : pages();
-  }
+  std::uint32_t used_most() const { return covers_all_addresses() ? static_cast<std::uint32_t>(kUsedMost) : pages(); }
   bool has_place(std::uintptr_t address) const { return address - origin_ < places() << kPageShift; }
   PageIndex index_of(std::uintptr_t address) const { return {(address - origin_) >> kPageShift}; }
   std::uintptr_t address_of(PageIndex page) const { return origin_ + (page.value << kPageShift); }

@@ -59,8 +59,8 @@ bool Hints::begin(const Hint& hint, Evictor& direct) {
   return is_on_its_way(wanted.now);
 }
 
-// Stacks, files, shared memory: the map covers them, too, and the same hint would ask again and again. Programs look at
-// the first and the last page of a hint.
+// Stacks, files, shared memory: the map covers them, too, and the same hint would ask again and again. Programs look
+// at the first and the last page of a hint.
 void Hints::note_local(const Hint& hint) {
   const Window& window = core_.window;
   if (!window.covers_all_addresses()) return;
