@@ -3,7 +3,8 @@
 //
 // Pages have places, and everything about a page is found by its place: index = (address - origin) >> 12. Places
 // cover all user addresses, with origin 0, and nothing of that costs memory where no page is; or the window alone,
-// where the address space is limited or faults are served by signal. Then nothing outside is far. (docs/adr/0074)
+// where the address space is limited or faults are served by signal. Then nothing outside is far.
+// (docs/adr/0074-every-address.md)
 //
 // What mappings are mapped as is Regions' business. Not thread-safe, but for contains(), holds() and the places: the
 // pager's map lock guards it.
