@@ -2,8 +2,8 @@
 // one leave local memory while the others work; what a lane does depends on its seed alone.
 //
 // Each result goes into the lane's digest, and into the trace when that is asked for. Addresses are recorded as page
-// numbers in the lane's two stretches: `inside` (an ordinary mapping, or one below 4 GiB, which are far memory under
-// test in different ways) and `outside` (at an address that the program chose, over a mapping of its own; of every
+// numbers in the lane's two stretches: `inside` (an ordinary mapping, far memory under
+// test) and `outside` (at an address that the program chose, over a mapping of its own; of every
 // second lane mostly MAP_STACK, which stays local). Calls that let the kernel choose an address make the lane's
 // `away` mapping. Gaps beside the stretches draw such mappings, so that they never land in a hole of a lane.
 #pragma once

@@ -153,10 +153,10 @@ static void prepare(void) {
   CHECK(g_small_file >= 0);
   g_child_digests = mmap(NULL, sizeof(uint64_t) * kLanes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(g_child_digests != MAP_FAILED);
-  char *inside = make_room(MAP_PRIVATE), *low = make_room(MAP_PRIVATE | MAP_32BIT), *outside = make_room(MAP_SHARED);
+  char *inside = make_room(MAP_PRIVATE), *outside = make_room(MAP_SHARED);
   for (unsigned i = 0; i < kLanes; ++i) {
     g_lanes[i].number = i;
-    g_lanes[i].inside = (i % 3 == 2 ? low : inside) + (size_t)i * kStride * kPage;
+    g_lanes[i].inside = inside + (size_t)i * kStride * kPage;
     g_lanes[i].outside = outside + (size_t)i * kStride * kPage;
   }
 }
