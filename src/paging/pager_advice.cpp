@@ -122,12 +122,16 @@ void Pager::Impl::note_dumped(std::uintptr_t address, std::size_t length, bool d
   core.marks.set_dumped(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift), dumped);
 }
 
+void Pager::Impl::tell_kernel(const Region& region) {
+  for (const Effect& effect : kEffects)
+    if ((region.attributes & effect.added) != 0) raw_advise(region, effect.advice);
+}
+
 void Pager::Impl::apply(const Region& region) {
   if ((region.attributes & kDontDump) != 0)
     core.marks.set_dumped(core.window.index_of(region.start),
                           static_cast<std::uint32_t>(region.length() >> kPageShift), false);
-  for (const Effect& effect : kEffects)
-    if ((region.attributes & effect.added) != 0) raw_advise(region, effect.advice);
+  tell_kernel(region);
   if ((region.attributes & kLocked) == 0) return;
   set_locked(region.start, region.length(), region.attributes & (kLocked | kLockedOnFault));
   if (raw_lock(region.start, region.length(), MLOCK_ONFAULT) != 0 || (region.attributes & kLockedOnFault) != 0)

@@ -116,7 +116,8 @@ struct Pager::Impl {
   int advise_piece(const Region& piece, int advice);
   int populate(std::uintptr_t address, std::size_t length, int advice);
   void note_dumped(std::uintptr_t address, std::size_t length, bool dumped);
-  void apply(const Region& region);  // gives a new mapping its attributes
+  void apply(const Region& region);        // gives a new mapping of ours its attributes
+  void tell_kernel(const Region& region);  // the same for one that is not ours: no page of it has marks
   void bring_for_kernel(std::uintptr_t address, std::size_t length);
   void set_locked(std::uintptr_t address, std::size_t length, int attributes);
   int attributes_of_new = 0;  // after mlockall(MCL_FUTURE)

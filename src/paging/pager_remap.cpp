@@ -269,7 +269,7 @@ std::intptr_t Pager::Impl::move_piece_out(const Region& piece, std::size_t new_l
     if (raw_mprotect(memory, piece.length(), PROT_READ) != 0) return -errno;
   }
   std::memcpy(reinterpret_cast<void*>(target), memory, piece.length());
-  apply({target, target + new_length, piece.protection, piece.flags, false, piece.attributes & ~kLocked});
+  tell_kernel({target, target + new_length, piece.protection, piece.flags, false, piece.attributes});
   if ((piece.attributes & kLocked) != 0) raw::checked(SYS_mlock, target, new_length);
   raw_mprotect(reinterpret_cast<void*>(target), new_length, piece.protection);
   if ((flags & MREMAP_DONTUNMAP) == 0) return unmap(piece.start, piece.length());

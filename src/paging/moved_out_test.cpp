@@ -1,0 +1,49 @@
+// Mappings that mremap takes from the window to a place that is the kernel's alone.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <string>
+
+#include "paging/testing/real_pager.hpp"
+
+namespace hinterland::testing {
+namespace {
+
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+constexpr std::size_t kBytes = bytes_of_pages(4);
+
+void nobody_listens(std::uintptr_t, std::size_t) {}
+
+// Below 4 GiB, and so below the window.
+std::uintptr_t place_below_the_window() {
+  void* place = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  return place == MAP_FAILED ? 0 : reinterpret_cast<std::uintptr_t>(place);
+}
+
+// What the program said of the mapping concerns pages that have no marks any more.
+std::string move_out_with(Pager& pager, int advice) {
+  const std::intptr_t mapped = pager.map(kBytes, kPageSize, kReadWrite);
+  const std::uintptr_t target = place_below_the_window();
+  if (mapped < 0 || target == 0) return "cannot map";
+  const auto from = static_cast<std::uintptr_t>(mapped);
+  std::memset(reinterpret_cast<void*>(from), 7, kBytes);
+  if (pager.advise(from, kBytes, advice) != 0) return "the advice is refused";
+  const std::intptr_t moved =
+      pager.move_out(from, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, target, nobody_listens);
+  if (moved != static_cast<std::intptr_t>(target)) return "moved to " + std::to_string(moved);
+  for (std::size_t at = 0; at < kBytes; ++at)
+    if (reinterpret_cast<const char*>(target)[at] != 7) return "another byte at " + std::to_string(at);
+  return audit(pager, true);
+}
+
+TEST(MovedOutTest, WithWhatTheProgramSaidOfIt) {
+  if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
+  for (int advice : {MADV_NORMAL, MADV_DONTDUMP, MADV_WIPEONFORK, MADV_NOHUGEPAGE}) {
+    SCOPED_TRACE(advice);
+    run_with_real_pager({}, [advice](Pager& pager) { return move_out_with(pager, advice); });
+  }
+}
+
+}  // namespace
+}  // namespace hinterland::testing
