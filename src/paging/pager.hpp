@@ -113,8 +113,9 @@ class Pager {
   // mremap on a range that lies in the window. `flags` as mremap's; new_address only with MREMAP_FIXED.
   std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                       std::uintptr_t new_address);
-  // mremap of a range of the window to a fixed address outside it (flags with MREMAP_FIXED): what was far becomes
-  // ordinary local memory. came(address, length) is told of each such piece.
+  // mremap of a far range to a fixed address outside of the window (flags with MREMAP_FIXED): what was far becomes
+  // ordinary local memory, and what was far at the target is gone. came(address, length) is told of each such piece.
+  // What is refused because of the source changes nothing.
   std::intptr_t move_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                          std::uintptr_t new_address, void (*came)(std::uintptr_t, std::size_t));
   // madvise on a range in the window: DONTNEED, FREE and the like act on far pages too; others go to the kernel.

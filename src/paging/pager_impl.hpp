@@ -100,6 +100,8 @@ struct Pager::Impl {
     return {core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift)};
   }
   int unmap(std::uintptr_t address, std::size_t length);
+  int surrender(std::uintptr_t address, std::size_t length);
+  int make_way(std::uintptr_t address, std::size_t length);  // far memory outside of the window, as surrender()
   // Addresses that a mapping has now, or has no longer: the window keeps them reserved, the kernel gets those
   // outside.
   void occupy(std::uintptr_t address, std::size_t length);

@@ -231,19 +231,22 @@ std::intptr_t Pager::take_in(std::uintptr_t address, std::size_t length, int pro
 }
 
 int Pager::surrender(std::uintptr_t address, std::size_t length) {
-  length = page_ceil(length);
   MapGuard guard(*impl_);
-  if (int error = impl_->reserve_again(address, length); error != 0) return error;
-  impl_->forget(address, length);
-  if (impl_->is_inside(address)) {
-    impl_->core.window.occupy(address, length);
-    impl_->regions.put({address, address + length, PROT_NONE, 0, true});
+  return impl_->surrender(address, page_ceil(length));
+}
+
+int Pager::Impl::surrender(std::uintptr_t address, std::size_t length) {
+  if (int error = reserve_again(address, length); error != 0) return error;
+  forget(address, length);
+  if (is_inside(address)) {
+    core.window.occupy(address, length);
+    regions.put({address, address + length, PROT_NONE, 0, true});
   } else {
-    impl_->regions.remove(address, address + length);
-    impl_->core.window.take_outside(address, length);
+    regions.remove(address, address + length);
+    core.window.take_outside(address, length);
   }
-  set_gauge(Gauge::mapped_bytes, impl_->regions.mapped_bytes());
-  impl_->core.policy.unmapped(impl_->run_of(address, length));
+  set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
+  core.policy.unmapped(run_of(address, length));
   return 0;
 }
 

@@ -240,6 +240,7 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   for (const Region& piece : all) {
     std::uintptr_t target = new_address + (moves_only ? piece.start - address : 0);
     std::size_t length = moves_only ? piece.length() : new_length;
+    if (int error = parts.make_way(target, length); error != 0) return error;
     std::intptr_t moved;
     if (piece.surrendered)
       moved = raw::checked(SYS_mremap, address + (target - new_address), old_length == 0 ? 0 : piece.length(), length,
@@ -254,6 +255,13 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   if (new_length < old_length)
     if (int error = parts.unmap(address + new_length, old_length - new_length); error != 0) return error;
   return static_cast<std::intptr_t>(new_address);
+}
+
+int Pager::Impl::make_way(std::uintptr_t address, std::size_t length) {
+  const std::vector<Region> replaced = pieces(address, length);
+  for (const Region& piece : replaced)
+    if (int error = surrender(piece.start, piece.length()); error != 0) return error;
+  return 0;
 }
 
 // The bytes are copied, and the old mapping goes, or is emptied.

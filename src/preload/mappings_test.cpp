@@ -330,5 +330,43 @@ TEST_F(Mappings, MovingMappingsOfSeveralKinds) {
   EXPECT_EQ(mappings::unmap(to, 4 * kPageSize), 0);
 }
 
+TEST_F(Mappings, MovingALotOfSeveralKindsAndCuttingItOff) {
+  const std::uintptr_t from = map_anywhere(3 * kPageSize, kAnonymous | MAP_32BIT), to = free_place(kPageSize);
+  ASSERT_EQ(map_at(from + kPageSize, kPageSize, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED),
+            static_cast<std::intptr_t>(from + kPageSize));
+  byte(from) = 1;
+  EXPECT_EQ(mappings::remap(from, 3 * kPageSize, kPageSize, MREMAP_MAYMOVE | MREMAP_FIXED, to),
+            static_cast<std::intptr_t>(to));
+  EXPECT_EQ(byte(to), 1);
+  EXPECT_EQ(protection_at(from + kPageSize), -1);
+  EXPECT_EQ(protection_at(from + 2 * kPageSize), -1);
+  EXPECT_FALSE(pager().overlaps(from, 3 * kPageSize));
+  EXPECT_EQ(mappings::unmap(to, kPageSize), 0);
+}
+
+TEST_F(Mappings, MovingWhatCannotBeMovedLeavesTheTarget) {
+  constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED;
+  const std::uintptr_t target = map_anywhere(4 * kPageSize, kAnonymous | MAP_32BIT);
+  ASSERT_EQ(mappings::unmap(target + 3 * kPageSize, kPageSize), 0);
+  ASSERT_FALSE(raw::failed(raw::mmap(target + 3 * kPageSize, kPageSize, PROT_NONE, kAnonymous | MAP_FIXED)));
+  byte(target) = 5;
+  const std::uintptr_t hole = map_anywhere(2 * kPageSize, kAnonymous);
+  ASSERT_EQ(mappings::unmap(hole, 2 * kPageSize), 0);
+  EXPECT_EQ(mappings::remap(hole, 2 * kPageSize, 4 * kPageSize, kMove, target), -EFAULT) << "far, onto what is not";
+  const std::uintptr_t local = map_anywhere(kMiB, MAP_SHARED | MAP_ANONYMOUS);
+  ASSERT_FALSE(pager().contains(local));
+  ASSERT_EQ(mappings::unmap(local + kPageSize, kMiB - kPageSize), 0);
+  EXPECT_EQ(mappings::remap(local, 2 * kPageSize, 3 * kPageSize, kMove, target), -EFAULT) << "more than is there";
+  const std::uintptr_t stack = map_anywhere(kPageSize, kAnonymous | MAP_STACK);
+  ASSERT_FALSE(pager().contains(stack));
+  EXPECT_EQ(mappings::remap(stack, 0, kPageSize, kMove, target), -EINVAL) << "private, twice";
+  EXPECT_TRUE(pager().contains(target));
+  EXPECT_EQ(byte(target), 5);
+  EXPECT_EQ(mappings::remap(local, kPageSize, 2 * kPageSize, kMove, target), static_cast<std::intptr_t>(target));
+  EXPECT_FALSE(pager().contains(target));
+  EXPECT_TRUE(pager().contains(target + 2 * kPageSize));
+  EXPECT_EQ(mappings::unmap(stack, kPageSize) + mappings::unmap(target, 4 * kPageSize), 0);
+}
+
 }  // namespace
 }  // namespace hinterland

@@ -28,17 +28,17 @@ struct Request {
   std::uintptr_t address;
   std::size_t old_length, new_length;  // whole pages
   int flags;                           // with MREMAP_FIXED
-  std::uintptr_t target;               // wholly in the window
+  std::uintptr_t target;
 };
 
 bool valid(const Request& request) {
   const bool overlap =
       request.target < request.address + request.old_length && request.address < request.target + request.new_length;
   return page_floor(request.address) == request.address && page_floor(request.target) == request.target &&
-         request.new_length != 0 && (request.flags & MREMAP_MAYMOVE) != 0 && !overlap &&
+         request.new_length != 0 && request.new_length <= kUserBytes &&
+         request.target <= kUserBytes - request.new_length && (request.flags & MREMAP_MAYMOVE) != 0 && !overlap &&
          (request.flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) == 0 &&
-         ((request.flags & MREMAP_DONTUNMAP) == 0 || request.old_length == request.new_length) &&
-         pager().in_window(request.target) && pager().in_window(request.target + request.new_length - 1);
+         ((request.flags & MREMAP_DONTUNMAP) == 0 || request.old_length == request.new_length);
 }
 
 bool is_mapped(std::uintptr_t page) {
@@ -46,13 +46,22 @@ bool is_mapped(std::uintptr_t page) {
   return raw::mincore(page, kPageSize, &ignored) == 0;
 }
 
-// The target's pages are gone, and the kernel's mapping takes their place.
-std::intptr_t hand_over(std::uintptr_t from, std::size_t old_length, std::size_t new_length, int flags,
-                        std::uintptr_t target) {
+std::uintptr_t end_of_piece(std::uintptr_t at, std::uintptr_t end) { return pager().end_of_piece(at, end); }
+
+// Far memory outside of the window makes way for a mapping that the kernel is about to put there.
+int make_way(std::uintptr_t address, std::size_t length) {
+  return for_pieces(address, length, end_of_piece, [](std::uintptr_t at, std::size_t bytes) {
+    return pager().contains(at) ? pager().surrender(at, bytes) : 0;
+  });
+}
+
+// The target's pages are gone, and the kernel's mapping takes their place. The target lies wholly in the window, or
+// wholly outside.
+std::intptr_t hand_over(std::uintptr_t from, std::size_t length, int flags, std::uintptr_t target) {
   return uninterrupted([=]() -> std::intptr_t {
-    if (int error = pager().surrender(target, new_length); error < 0) return error;
-    std::intptr_t result = raw::mremap(from, old_length, new_length, flags, target);
-    if (raw::failed(result)) pager().unmap(target, new_length);
+    if (int error = make_way(target, length); error < 0) return error;
+    std::intptr_t result = raw::mremap(from, length, length, flags, target);
+    if (raw::failed(result) && pager().in_window(target)) pager().unmap(target, length);
     return result;
   });
 }
@@ -64,7 +73,7 @@ std::intptr_t move_in(const Request& request) {
     std::size_t end = at;
     while (end < request.old_length && is_mapped(request.address + end)) end += kPageSize;
     if (end > at) {
-      std::intptr_t moved = hand_over(request.address + at, end - at, end - at, request.flags, request.target + at);
+      std::intptr_t moved = hand_over(request.address + at, end - at, request.flags, request.target + at);
       if (raw::failed(moved)) return moved;
     }
     at = std::max(end, at + kPageSize);
@@ -72,39 +81,33 @@ std::intptr_t move_in(const Request& request) {
   return static_cast<std::intptr_t>(request.target);
 }
 
-// Of another size: first to its new size outside the window, which may be refused and then has changed nothing.
+// Of another size: first to its new size elsewhere, which may be refused and then has changed nothing.
 std::intptr_t resize_and_move_in(const Request& request) {
   if (request.old_length > request.new_length) {
     if (!is_mapped(request.address)) return -EFAULT;
     if (int error = raw::munmap(request.address + request.new_length, request.old_length - request.new_length);
         error != 0)
       return error;
-    return hand_over(request.address, request.new_length, request.new_length, request.flags, request.target);
+    return hand_over(request.address, request.new_length, request.flags, request.target);
   }
   std::intptr_t grown = raw::mremap(request.address, request.old_length, request.new_length, MREMAP_MAYMOVE, 0);
   if (raw::failed(grown)) return grown;
-  return hand_over(static_cast<std::uintptr_t>(grown), request.new_length, request.new_length, request.flags,
-                   request.target);
+  return hand_over(static_cast<std::uintptr_t>(grown), request.new_length, request.flags, request.target);
+}
+
+std::intptr_t over_far(const Request& request) {
+  if (!valid(request)) return -EINVAL;
+  return request.old_length == request.new_length ? move_in(request) : resize_and_move_in(request);
 }
 
 std::intptr_t into_window(const Request& request) {
-  if (!valid(request)) return -EINVAL;
-  std::intptr_t result = request.old_length == request.new_length ? move_in(request) : resize_and_move_in(request);
+  if (!pager().in_window(request.target) || !pager().in_window(request.target + request.new_length - 1)) return -EINVAL;
+  std::intptr_t result = over_far(request);
   if (!raw::failed(result) && (request.flags & MREMAP_DONTUNMAP) == 0 && request.old_length != 0) {
     left_local::remove(request.address, request.old_length);
     known_places::remove(request.address, request.old_length);
   }
   return result;
-}
-
-std::uintptr_t end_of_piece(std::uintptr_t at, std::uintptr_t end) { return pager().end_of_piece(at, end); }
-
-// Far memory outside of the window makes way for a mapping that the kernel is about to put there.
-int make_way(std::uintptr_t address, std::size_t length) {
-  return for_pieces(address, length, end_of_piece, [](std::uintptr_t at, std::size_t bytes) {
-    if (!pager().contains(at) || pager().in_window(at)) return 0;
-    return uninterrupted([=] { return pager().surrender(at, bytes); });
-  });
 }
 
 // What the program has not mapped itself, and is there, stays what it is: MAP_FIXED over it is local, too.
@@ -141,8 +144,6 @@ std::intptr_t move_far(std::uintptr_t address, std::size_t old_length, std::size
       return moved;
     }
   }
-  if (!overlap && (flags & MREMAP_MAYMOVE) != 0)
-    if (int error = make_way(target, length); error < 0) return error;
   std::intptr_t moved = uninterrupted([=] {
     return pager().move_out(address, old_length, new_length, flags, target,
                             [](std::uintptr_t at, std::size_t bytes) { left_local::add(at, bytes); });
@@ -154,16 +155,10 @@ std::intptr_t move_far(std::uintptr_t address, std::size_t old_length, std::size
 // From what is not far, to a place that the caller chose, or the kernel.
 std::intptr_t move_local(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                          std::uintptr_t target) {
-  const bool to_fixed = (flags & MREMAP_FIXED) != 0;
-  if (to_fixed && new_length != 0 && pager().overlaps(target, page_ceil(new_length))) {
-    const std::size_t old = page_ceil(old_length), length = page_ceil(new_length);
-    const bool overlap = target < address + old && address < target + length;
-    if (page_floor(address) != address || page_floor(target) != target || overlap || (flags & MREMAP_MAYMOVE) == 0)
-      return -EINVAL;
-    if (!is_mapped(address)) return -EFAULT;
-    if (int error = make_way(target, length); error < 0) return error;
-  }
-  std::intptr_t result = raw::mremap(address, old_length, new_length, flags, target);
+  const bool onto_far = (flags & MREMAP_FIXED) != 0 && pager().overlaps(target, page_ceil(new_length));
+  const std::intptr_t result =
+      onto_far ? over_far({address, page_ceil(old_length), page_ceil(new_length), flags, target})
+               : raw::mremap(address, old_length, new_length, flags, target);
   if (raw::failed(result)) return result;
   const auto to = static_cast<std::uintptr_t>(result);
   const bool known = known_places::contains(address);
@@ -191,9 +186,15 @@ std::intptr_t remap_pieces(std::uintptr_t address, std::size_t old_length, std::
     int error = unmap(address + length, old - length);
     return error != 0 ? error : static_cast<std::intptr_t>(address);
   }
-  if (!to_fixed || old != length) return -EFAULT;
+  if (!to_fixed || old < length) return -EFAULT;
   const bool overlap = target < address + old && address < target + length;
   if (page_floor(target) != target || overlap || target > kUserBytes - length) return -EINVAL;
+  if (length < old) {
+    const std::intptr_t moved = remap(address, length, length, flags, target);
+    if (raw::failed(moved)) return moved;
+    const int error = unmap(address + length, old - length);
+    return error != 0 ? error : moved;
+  }
   int error = for_pieces(address, old, end_of_piece, [&](std::uintptr_t at, std::size_t bytes) {
     for (std::uintptr_t from = at, end = at + bytes, next = 0; from < end; from = next) {
       const bool there = pager().contains(at) || is_mapped(from);

@@ -227,6 +227,8 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   if (page_floor(address) == address && impl_->prefix(address, address + source) == 0) return -EFAULT;
   std::intptr_t moved = raw::mremap(address, old_length, new_length, flags, new_address);
   if (raw::failed(moved)) return moved;
+  impl_->remove(new_address, new_address + new_length);
+  impl_->outside.remove(new_address, new_length);
   came(new_address, new_length);
   if ((flags & MREMAP_DONTUNMAP) != 0 || old_length == 0) return moved;
   raw::mmap(address, old_length, PROT_NONE, kReserve | MAP_FIXED);
