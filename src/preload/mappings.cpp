@@ -365,11 +365,13 @@ int advise(std::uintptr_t address, std::size_t length, int advice) {
   // An advice that does not exist is refused before the range is looked at, by asking about nothing.
   if (advice != MADV_DONTNEED && advice != MADV_FREE)
     if (int error = raw::madvise(page_floor(address), 0, advice); error != 0) return error;
-  bool holes = false;  // the kernel goes on after a hole, and says ENOMEM at the end
+  // The kernel goes on after a hole, and says ENOMEM at the end; but the first hole ends what populates.
+  const bool goes_on = advice != MADV_POPULATE_READ && advice != MADV_POPULATE_WRITE;
+  bool holes = false;
   int error = for_pieces(address, page_ceil(length), [&](std::uintptr_t at, std::size_t bytes, bool ours) {
     int result =
         uninterrupted([=] { return ours ? pager().advise(at, bytes, advice) : raw::madvise(at, bytes, advice); });
-    if (result != -ENOMEM) return result;
+    if (result != -ENOMEM || !goes_on) return result;
     holes = true;
     return 0;
   });

@@ -215,6 +215,18 @@ TEST_F(Mappings, BelowFourGiB) {
   EXPECT_EQ(mappings::unmap(address, 8 * kPageSize), 0);
 }
 
+TEST_F(Mappings, AHoleEndsWhatPopulates) {
+  const std::uintptr_t address = map_anywhere(3 * kPageSize, kAnonymous | MAP_32BIT);
+  byte(address + 2 * kPageSize) = 6;
+  ASSERT_EQ(mappings::protect(address + kPageSize, kPageSize, PROT_NONE), 0);
+  EXPECT_EQ(mappings::advise(address, 3 * kPageSize, MADV_POPULATE_READ), -EINVAL);
+  ASSERT_EQ(mappings::unmap(address, kPageSize), 0);
+  EXPECT_EQ(mappings::advise(address, 3 * kPageSize, MADV_POPULATE_READ), -ENOMEM);
+  EXPECT_EQ(mappings::advise(address, 3 * kPageSize, MADV_DONTNEED), -ENOMEM);
+  EXPECT_EQ(byte(address + 2 * kPageSize), 0) << "other advice goes on";
+  EXPECT_EQ(mappings::unmap(address, 3 * kPageSize), 0);
+}
+
 TEST_F(Mappings, AtAnAddressOfTheProgramsChoice) {
   const std::uintptr_t place = free_place(8 * kPageSize);
   for (int flags : {kAnonymous, kAnonymous | MAP_FIXED, kAnonymous | MAP_FIXED_NOREPLACE}) {
