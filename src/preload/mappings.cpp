@@ -16,6 +16,13 @@
 #include "preload/uninterrupted.hpp"
 
 namespace hinterland::mappings {
+
+int make_way(std::uintptr_t address, std::size_t length) {
+  return for_pieces(
+      address, length, [](std::uintptr_t at, std::uintptr_t end) { return pager().end_of_piece(at, end); },
+      [](std::uintptr_t at, std::size_t bytes) { return pager().contains(at) ? pager().surrender(at, bytes) : 0; });
+}
+
 namespace {
 
 constexpr std::uintptr_t kTaskEnd = (std::uintptr_t{1} << 47) - kPageSize;  // end of user addresses
@@ -96,7 +103,6 @@ std::intptr_t map_where_the_kernel_says(std::uintptr_t address, std::size_t leng
 // local.
 std::intptr_t map_fixed_outside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
                                 off_t offset) {
-  if (!may_be_far_outside(length, flags)) return map_outside(address, length, protection, flags, descriptor, offset);
   auto end_of_piece = [](std::uintptr_t at, std::uintptr_t end) { return known_places::end_of_piece(at, end); };
   int error = hinterland::for_pieces(address, length, end_of_piece, [&](std::uintptr_t at, std::size_t bytes) {
     constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
@@ -158,25 +164,26 @@ int refuse_validated(std::uintptr_t address, std::size_t length) {
   });
 }
 
-// In the place of far memory outside of the window.
-std::intptr_t map_over_outside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
-                               off_t offset) {
-  if (may_be_far_outside(length, flags))
-    return uninterrupted([=] { return pager().map_at(address, length, protection, flags & ~kKindFlags, false); });
-  if (std::intptr_t trial = try_elsewhere(address, length, protection, flags, descriptor, offset); raw::failed(trial))
-    return trial;
-  if (int error = uninterrupted([=] { return pager().surrender(address, length); }); error < 0) return error;
-  std::intptr_t made = map_outside(address, length, protection, flags, descriptor, offset);
-  if (raw::failed(made)) raw::munmap(address, length);
-  return made;
+// What cannot be far, in the place of whatever is there outside of the window: one mapping, as natively, which can be
+// moved as one.
+std::intptr_t map_local_outside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
+                                off_t offset) {
+  if (pager().overlaps(address, length)) {
+    const std::intptr_t trial = try_elsewhere(address, length, protection, flags, descriptor, offset);
+    if (raw::failed(trial)) return trial;
+    if (int error = uninterrupted([=] { return make_way(address, length); }); error < 0) return error;
+  }
+  return map_outside(address, length, protection, flags, descriptor, offset);
 }
 
-std::intptr_t map_fixed_piece(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
-                              off_t offset) {
-  if (pager().in_window(address)) return map_inside(address, length, protection, flags, descriptor, offset);
+std::intptr_t map_fixed_beside(std::uintptr_t address, std::size_t length, int protection, int flags, int descriptor,
+                               off_t offset) {
   if ((flags & MAP_FIXED_NOREPLACE) != 0)
     return map_where_the_kernel_says(address, length, protection, flags, descriptor, offset);
-  if (pager().contains(address)) return map_over_outside(address, length, protection, flags, descriptor, offset);
+  if (!may_be_far_outside(length, flags))
+    return map_local_outside(address, length, protection, flags, descriptor, offset);
+  if (pager().contains(address))
+    return uninterrupted([=] { return pager().map_at(address, length, protection, flags & ~kKindFlags, false); });
   return map_fixed_outside(address, length, protection, flags, descriptor, offset);
 }
 
@@ -189,10 +196,16 @@ std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protecti
       return error;
   length = page_ceil(length);
   if (!is_user_range(address, length)) return -ENOMEM;
+  // What is not replaced, or not far, is one mapping; far memory is the same in one piece or in several.
+  const bool whole = (flags & MAP_FIXED_NOREPLACE) != 0 || !may_be_far_outside(length, flags);
+  if (whole && !pager().overlaps_window(address, length))
+    return map_fixed_beside(address, length, protection, flags, descriptor, offset);
   const std::uintptr_t start = address;
   int error = for_pieces(address, length, [&](std::uintptr_t at, std::size_t bytes, bool) {
     off_t from = offset + static_cast<off_t>(at - start);
-    std::intptr_t result = map_fixed_piece(at, bytes, protection, flags, descriptor, from);
+    std::intptr_t result = pager().in_window(at)
+                               ? map_inside(at, bytes, protection, flags, descriptor, from)
+                               : map_fixed_beside(at, bytes, protection, flags, descriptor, from);
     return raw::failed(result) ? static_cast<int>(result) : 0;
   });
   return error != 0 ? error : static_cast<std::intptr_t>(start);

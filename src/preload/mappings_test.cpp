@@ -342,6 +342,27 @@ TEST_F(Mappings, MovingMappingsOfSeveralKinds) {
   EXPECT_EQ(mappings::unmap(to, 4 * kPageSize), 0);
 }
 
+// Over far memory and others: natively one mapping, which can grow and moves as one.
+TEST_F(Mappings, WhatIsNotFarIsOneMapping) {
+  const std::uintptr_t from = map_anywhere(3 * kPageSize, kAnonymous | MAP_32BIT), to = free_place(4 * kPageSize);
+  ASSERT_EQ(mappings::unmap(from + 2 * kPageSize, kPageSize), 0);
+  ASSERT_EQ(map_at(from, 3 * kPageSize, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED), static_cast<std::intptr_t>(from));
+  EXPECT_FALSE(pager().overlaps(from, 3 * kPageSize));
+  byte(from + 2 * kPageSize) = 3;
+  EXPECT_EQ(mappings::remap(from, 3 * kPageSize, 4 * kPageSize, MREMAP_MAYMOVE | MREMAP_FIXED, to),
+            static_cast<std::intptr_t>(to));
+  EXPECT_EQ(byte(to + 2 * kPageSize), 3);
+  EXPECT_EQ(mappings::unmap(to, 4 * kPageSize), 0);
+}
+
+TEST_F(Mappings, WhatReplacesNothingChangesNothing) {
+  const std::uintptr_t place = map_anywhere(2 * kPageSize, kAnonymous | MAP_32BIT);
+  ASSERT_EQ(mappings::unmap(place, kPageSize), 0);
+  EXPECT_EQ(map_at(place, 2 * kPageSize, kAnonymous | MAP_FIXED_NOREPLACE), -EEXIST);
+  EXPECT_EQ(protection_at(place), -1);
+  EXPECT_EQ(mappings::unmap(place, 2 * kPageSize), 0);
+}
+
 TEST_F(Mappings, MovingALotOfSeveralKindsAndCuttingItOff) {
   const std::uintptr_t from = map_anywhere(3 * kPageSize, kAnonymous | MAP_32BIT), to = free_place(kPageSize);
   ASSERT_EQ(map_at(from + kPageSize, kPageSize, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED),

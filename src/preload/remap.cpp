@@ -48,13 +48,6 @@ bool is_mapped(std::uintptr_t page) {
 
 std::uintptr_t end_of_piece(std::uintptr_t at, std::uintptr_t end) { return pager().end_of_piece(at, end); }
 
-// Far memory outside of the window makes way for a mapping that the kernel is about to put there.
-int make_way(std::uintptr_t address, std::size_t length) {
-  return for_pieces(address, length, end_of_piece, [](std::uintptr_t at, std::size_t bytes) {
-    return pager().contains(at) ? pager().surrender(at, bytes) : 0;
-  });
-}
-
 // The target's pages are gone, and the kernel's mapping takes their place. The target lies wholly in the window, or
 // wholly outside.
 std::intptr_t hand_over(std::uintptr_t from, std::size_t length, int flags, std::uintptr_t target) {
