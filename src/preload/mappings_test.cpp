@@ -331,6 +331,11 @@ TEST_F(Mappings, MovingMappingsOfSeveralKinds) {
   byte(from + kPageSize) = 2;
   byte(from + 3 * kPageSize) = 4;
   EXPECT_EQ(mappings::remap(from, 4 * kPageSize, 6 * kPageSize, MREMAP_MAYMOVE, 0), -EFAULT);
+  EXPECT_EQ(mappings::remap(from, 4 * kPageSize, std::size_t{1} << 60, MREMAP_MAYMOVE, 0), -EINVAL);
+  EXPECT_EQ(mappings::remap(from + 2 * kPageSize, 2 * kPageSize, 2 * kPageSize, MREMAP_MAYMOVE | MREMAP_FIXED,
+                            from + kPageSize),
+            -EINVAL)
+      << "onto itself, and that is said before anything of the hole at its start";
   EXPECT_EQ(mappings::remap(from, 4 * kPageSize, 4 * kPageSize, MREMAP_MAYMOVE | MREMAP_FIXED, to),
             static_cast<std::intptr_t>(to));
   EXPECT_EQ(byte(to) + byte(to + kPageSize) + byte(to + 3 * kPageSize), 7);

@@ -173,6 +173,9 @@ std::intptr_t remap_pieces(std::uintptr_t address, std::size_t old_length, std::
     return -EINVAL;
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0 && (flags & MREMAP_MAYMOVE) == 0) return -EINVAL;
   if ((flags & MREMAP_DONTUNMAP) != 0 && old != length) return -EINVAL;
+  const bool overlap = target < address + old && address < target + length;
+  if (length > kUserBytes) return -EINVAL;
+  if (to_fixed && (overlap || page_floor(target) != target || target > kUserBytes - length)) return -EINVAL;
   if (!pager().contains(address) && !is_mapped(address)) return -EFAULT;
   if (!to_fixed && (flags & MREMAP_DONTUNMAP) == 0 && length <= old) {
     if (length == old) return static_cast<std::intptr_t>(address);
@@ -180,8 +183,6 @@ std::intptr_t remap_pieces(std::uintptr_t address, std::size_t old_length, std::
     return error != 0 ? error : static_cast<std::intptr_t>(address);
   }
   if (!to_fixed || old < length) return -EFAULT;
-  const bool overlap = target < address + old && address < target + length;
-  if (page_floor(target) != target || overlap || target > kUserBytes - length) return -EINVAL;
   if (length < old) {
     const std::intptr_t moved = remap(address, length, length, flags, target);
     if (raw::failed(moved)) return moved;
