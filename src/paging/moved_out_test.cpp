@@ -68,6 +68,35 @@ std::string move_out_over_far(Pager& pager) {
   return audit(pager, true);
 }
 
+// A mapping of another kind in the window, of which mremap makes a second one (old length 0).
+std::string duplicate_outside(Pager& pager) {
+  const std::intptr_t mapped = pager.map(kPageSize, kPageSize, kReadWrite);
+  const std::uintptr_t target = place_below_the_window();
+  if (mapped < 0 || target == 0) return "cannot map";
+  const auto from = static_cast<std::uintptr_t>(mapped);
+  munmap(reinterpret_cast<void*>(target), kBytes);
+  constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED, kAnonymous = MAP_ANONYMOUS | MAP_FIXED;
+  for (int kind : {MAP_PRIVATE, MAP_SHARED}) {
+    if (pager.surrender(from, kPageSize) != 0) return "cannot surrender";
+    auto* memory = mmap(reinterpret_cast<void*>(from), kPageSize, kReadWrite, kind | kAnonymous, -1, 0);
+    if (memory == MAP_FAILED) return "cannot map another kind";
+    if (pager.remap(from, 0, kPageSize, kMove, target) != -ENOMEM) return "not ours, and the pager moved it";
+    unsigned char ignored;
+    if (mincore(reinterpret_cast<void*>(target), kPageSize, &ignored) == 0) return "a refused call left a mapping";
+    const std::intptr_t moved = pager.move_out(from, 0, kPageSize, kMove, target, nobody_listens);
+    if (moved != (kind == MAP_PRIVATE ? -EINVAL : static_cast<std::intptr_t>(target)))
+      return "duplicated: " + std::to_string(moved);
+  }
+  return audit(pager, true);
+}
+
+TEST(MovedOutTest, Duplicated) {
+  if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
+  RealPagerOptions options;
+  options.all_addresses = true;
+  run_with_real_pager(options, duplicate_outside);
+}
+
 TEST(MovedOutTest, OverFarMemory) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   RealPagerOptions options;

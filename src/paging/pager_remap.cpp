@@ -53,7 +53,7 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   if (fixed && !stays_ours) return -ENOMEM;
   // Only the window keeps books of what is not ours: move_out() takes it to where it is the kernel's alone.
   bool some_foreign = false;
-  parts.regions.for_each(address, address + old_length,
+  parts.regions.for_each(address, address + std::max(old_length, kPageSize),  // length 0 is a copy of a shared one
                          [&](const Region& piece) { some_foreign |= piece.surrendered; });
   if (fixed && some_foreign && !parts.is_inside(new_address)) return -ENOMEM;
   const Region* region = parts.regions.find(address);
