@@ -135,6 +135,8 @@ struct Pager::Impl {
   std::intptr_t move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                                 std::uintptr_t target);
   bool reclaim_hole(std::uintptr_t address, std::size_t length);
+  std::intptr_t move_foreign_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                                 std::uintptr_t target);
   std::intptr_t move_piece_out(const Region& piece, std::size_t new_length, int flags, std::uintptr_t target);
   bool can_grow(std::uintptr_t end, std::size_t more) const;
   bool reserve_behind(std::uintptr_t end, std::size_t more);

@@ -240,16 +240,14 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   for (const Region& piece : all) {
     std::uintptr_t target = new_address + (moves_only ? piece.start - address : 0);
     std::size_t length = moves_only ? piece.length() : new_length;
-    if (int error = parts.make_way(target, length); error != 0) return error;
     std::intptr_t moved;
-    if (piece.surrendered)
-      moved = raw::checked(SYS_mremap, address + (target - new_address), old_length == 0 ? 0 : piece.length(), length,
-                           flags, target);
+    if (piece.surrendered && old_length == 0)
+      moved = parts.move_foreign_out(address, 0, length, flags, target);
+    else if (piece.surrendered)
+      moved = parts.move_foreign_out(piece.start, piece.length(), length, flags, target);
     else
       moved = parts.move_piece_out(piece, length, flags, target);
-    if (moved < 0) return piece.surrendered ? -errno : moved;
-    if (piece.surrendered && old_length != 0 && (flags & MREMAP_DONTUNMAP) == 0)
-      if (int error = parts.unmap(piece.start, piece.length()); error != 0) return error;
+    if (moved < 0) return moved;
     if (!piece.surrendered) came(target, length);
   }
   if (new_length < old_length)
@@ -264,10 +262,26 @@ int Pager::Impl::make_way(std::uintptr_t address, std::size_t length) {
   return 0;
 }
 
+// A mapping of another kind comes to its new size first, where the kernel puts it: that may be refused, and then
+// nothing has changed.
+std::intptr_t Pager::Impl::move_foreign_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length,
+                                            int flags, std::uintptr_t target) {
+  std::uintptr_t from = address;
+  if (old_length != new_length) {
+    const long resized = raw::checked(SYS_mremap, address, old_length, new_length, MREMAP_MAYMOVE);
+    if (resized == -1) return -errno;
+    from = static_cast<std::uintptr_t>(resized);
+  }
+  if (int error = make_way(target, new_length); error != 0) return error;
+  if (raw::checked(SYS_mremap, from, new_length, new_length, flags, target) == -1) return -errno;
+  return old_length != 0 && (flags & MREMAP_DONTUNMAP) == 0 ? unmap(address, old_length) : 0;
+}
+
 // The bytes are copied, and the old mapping goes, or is emptied.
 std::intptr_t Pager::Impl::move_piece_out(const Region& piece, std::size_t new_length, int flags,
                                           std::uintptr_t target) {
   auto* memory = reinterpret_cast<void*>(piece.start);
+  if (int error = make_way(target, new_length); error != 0) return error;
   if (raw_mmap(reinterpret_cast<void*>(target), new_length, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | piece.flags) == MAP_FAILED)
     return -errno;
