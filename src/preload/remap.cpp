@@ -119,6 +119,17 @@ bool may_become_far(std::uintptr_t address, std::size_t length) {
          for_pieces(address, length, end, is_ours_or_free) == 0;
 }
 
+// What has come there is far. Behind a hole in the source, what was there before stays what it was.
+void note_far(std::uintptr_t address, std::size_t length) {
+  for_pieces(address, length, end_of_piece, [](std::uintptr_t at, std::size_t bytes) {
+    if (pager().contains(at)) {
+      left_local::remove(at, bytes);
+      known_places::remove(at, bytes);
+    }
+    return 0;
+  });
+}
+
 std::intptr_t move_far(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                        std::uintptr_t target) {
   const std::size_t length = page_ceil(new_length);
@@ -131,9 +142,7 @@ std::intptr_t move_far(std::uintptr_t address, std::size_t old_length, std::size
     std::intptr_t moved =
         uninterrupted([=] { return pager().remap(address, old_length, new_length, flags, target); });
     if (moved != -ENOMEM) {
-      if (raw::failed(moved)) return moved;
-      left_local::remove(target, length);
-      known_places::remove(target, length);
+      if (!raw::failed(moved)) note_far(target, length);
       return moved;
     }
   }
