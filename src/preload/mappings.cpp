@@ -203,9 +203,8 @@ std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protecti
   const std::uintptr_t start = address;
   int error = for_pieces(address, length, [&](std::uintptr_t at, std::size_t bytes, bool) {
     off_t from = offset + static_cast<off_t>(at - start);
-    std::intptr_t result = pager().in_window(at)
-                               ? map_inside(at, bytes, protection, flags, descriptor, from)
-                               : map_fixed_beside(at, bytes, protection, flags, descriptor, from);
+    std::intptr_t result = pager().in_window(at) ? map_inside(at, bytes, protection, flags, descriptor, from)
+                                                 : map_fixed_beside(at, bytes, protection, flags, descriptor, from);
     return raw::failed(result) ? static_cast<int>(result) : 0;
   });
   return error != 0 ? error : static_cast<std::intptr_t>(start);

@@ -94,7 +94,8 @@ std::intptr_t over_far(const Request& request) {
 }
 
 std::intptr_t into_window(const Request& request) {
-  if (!pager().in_window(request.target) || !pager().in_window(request.target + request.new_length - 1)) return -EINVAL;
+  if (!pager().in_window(request.target) || !pager().in_window(request.target + request.new_length - 1))
+    return -EINVAL;
   std::intptr_t result = over_far(request);
   if (!raw::failed(result) && (request.flags & MREMAP_DONTUNMAP) == 0 && request.old_length != 0) {
     left_local::remove(request.address, request.old_length);
@@ -158,9 +159,9 @@ std::intptr_t move_far(std::uintptr_t address, std::size_t old_length, std::size
 std::intptr_t move_local(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                          std::uintptr_t target) {
   const bool onto_far = (flags & MREMAP_FIXED) != 0 && pager().overlaps(target, page_ceil(new_length));
-  const std::intptr_t result =
-      onto_far ? over_far({address, page_ceil(old_length), page_ceil(new_length), flags, target})
-               : raw::mremap(address, old_length, new_length, flags, target);
+  const std::intptr_t result = onto_far
+                                   ? over_far({address, page_ceil(old_length), page_ceil(new_length), flags, target})
+                                   : raw::mremap(address, old_length, new_length, flags, target);
   if (raw::failed(result)) return result;
   const auto to = static_cast<std::uintptr_t>(result);
   const bool known = known_places::contains(address);
