@@ -212,16 +212,88 @@ static int sums(size_t bytes) {
   return report(digest);
 }
 
+// --- k-means: points of many dimensions, or few, each a block of its own
+enum { kCentres = 8 };
+struct points {
+  size_t count;
+  int dimensions;  // which no compiler knows
+  float** point;
+  float* centre[kCentres];
+  float* sum[kCentres];
+};
+
+static int nearest(const float* restrict point, float* const* centre, int dimensions) {
+  int best = 0;
+  float least = 1e30f;
+  for (int k = 0; k < kCentres; ++k) {
+    float apart = 0;
+    for (int i = 0; i < dimensions; ++i) {
+      const float difference = point[i] - centre[k][i];
+      apart += difference * difference;
+    }
+    if (apart < least) least = apart, best = k;
+  }
+  return best;
+}
+
+static void add(float* restrict sum, const float* restrict point, int dimensions) {
+  for (int i = 0; i < dimensions; ++i) sum[i] += point[i];
+}
+
+static struct points made_points(size_t bytes, int dimensions) {
+  const size_t each = (size_t)dimensions * sizeof(float);
+  struct points made = {bytes / each, dimensions, NULL, {NULL}, {NULL}};
+  made.point = taken(made.count, sizeof *made.point);
+  for (size_t i = 0; i < made.count; ++i) {
+    made.point[i] = taken(1, each);
+    for (int d = 0; d < dimensions; ++d) made.point[i][d] = (float)(random_number() % 1000);
+  }
+  for (int k = 0; k < kCentres; ++k) {
+    made.centre[k] = taken(1, each);
+    made.sum[k] = taken(1, each);
+    for (int d = 0; d < dimensions; ++d) made.centre[k][d] = (float)(random_number() % 1000);
+  }
+  return made;
+}
+
+// Of each point the nearest centre, and the sums of which the next centres are made.
+static uint64_t round_of_means(struct points* of, size_t begin, size_t end) {
+  uint64_t digest = 0;
+  for (size_t i = begin; i < end; ++i) {
+    const int best = nearest(of->point[i], of->centre, of->dimensions);
+    add(of->sum[best], of->point[i], of->dimensions);
+    digest = digest * 31 + (uint64_t)best;
+  }
+  return digest;
+}
+
+static int means_of(size_t bytes, int dimensions) {
+  struct points all = made_points(bytes, dimensions);
+  const size_t wanted = (size_t)1000000 * (size_t)g_times / (size_t)dimensions;
+  const size_t some = all.count < wanted ? all.count : wanted;
+  measure();
+  uint64_t digest = 0;
+  for (size_t round = 0; round < 8; ++round) {
+    const size_t begin = round * some % (all.count - some + 1);
+    digest = digest * 7 + round_of_means(&all, begin, begin + some);
+  }
+  for (int k = 0; k < kCentres; ++k) digest = digest * 31 + (uint64_t)all.sum[k][0];
+  return report(digest);
+}
+static volatile int g_many = 256, g_few = 3;
+static int means(size_t bytes) { return means_of(bytes, g_many); }
+static int means_few(size_t bytes) { return means_of(bytes, g_few); }
+
 int main(int count, char** arguments) {
   static const struct {
     const char* name;
     int (*run)(size_t);
-  } kernels[] = {{"tree", tree}, {"hash", hash},     {"chains", chains},
-                 {"bfs", bfs},   {"matrix", matrix}, {"sums", sums}};
+  } kernels[] = {{"tree", tree},     {"hash", hash}, {"chains", chains}, {"bfs", bfs},
+                 {"matrix", matrix}, {"sums", sums}, {"means", means},   {"means-few", means_few}};
   if (count == 4) g_times = atoi(arguments[3]);
   if (count == 3 || count == 4)
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i)
       if (strcmp(arguments[1], kernels[i].name) == 0) return kernels[i].run((size_t)atoi(arguments[2]) << 20);
-  fprintf(stderr, "usage: kernels tree|hash|chains|bfs|matrix|sums MIB [TIMES]\n");
+  fprintf(stderr, "usage: kernels tree|hash|chains|bfs|matrix|sums|means|means-few MIB [TIMES]\n");
   return 2;
 }

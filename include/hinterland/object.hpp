@@ -355,7 +355,7 @@ ptr<T> make_as(use how, Arguments&&... arguments) {
   static_assert(alignment <= 4096, "an alignment of more than a page");
   ptr<T> made;
   const detail::runtime* rt = detail::the_runtime();
-  if (rt->size == 0 && (rt->begin == nullptr || rt->begin(nullptr) != 0)) {
+  if (!detail::is_served(rt) || (rt->size == 0 && (rt->begin == nullptr || rt->begin(nullptr) != 0))) {
     void* room = ::operator new(sizeof(T), std::align_val_t{alignment});
     struct Undo {
       void* room;
@@ -426,10 +426,15 @@ struct heap_options {
   unsigned evacuators = 1;           // threads that make room, at most 8
 };
 // Before the first object: those that exist stay as they are. Throws std::system_error (EBUSY: the heap is there
-// already). Without the library: nothing happens, all objects are local; returns false.
+// already; ENOTSUP: the library is older than this header). Without the library: nothing happens, all objects are
+// local; returns false.
 inline bool start(const heap_options& options) {
   const detail::runtime* rt = detail::the_runtime();
   if (rt->begin == nullptr) return false;
+  if (!detail::is_served(rt))
+    throw std::system_error(ENOTSUP, std::generic_category(),
+                            "no heap of far objects: the library is older than the header that the program was "
+                            "compiled with; run it with one as new as that");
   const detail::heap_settings settings{sizeof(detail::heap_settings), options.evacuators, options.local_bytes,
                                        options.device_url};
   if (int error = rt->begin(&settings); error != 0)

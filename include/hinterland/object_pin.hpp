@@ -117,11 +117,11 @@ class arrivals {
     return poll();
   }
   // For poll(2) and epoll(7): readable when poll() may have something to do; call poll() then. Stays the same and
-  // belongs to this; after a fork the child asks anew. -1: there is no runtime, and nothing ever arrives. Throws
-  // std::system_error.
+  // belongs to this; after a fork the child asks anew. -1: there is no runtime (or an older one), and nothing ever
+  // arrives. Throws std::system_error.
   int descriptor() {
     const detail::runtime* rt = detail::the_runtime();
-    if (rt->descriptor == nullptr) return -1;
+    if (!detail::is_served(rt)) return -1;
     const int found = rt->descriptor(begun());
     if (found < 0) throw std::system_error(-found, std::generic_category(), "no descriptor for arrivals");
     return found;

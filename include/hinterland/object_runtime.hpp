@@ -69,9 +69,10 @@ struct arrival {
 enum make_flags : std::uint32_t { kMakeNontemporal = 1 };
 
 // Exported by libhinterland-preload.so and libhinterland.so; absent in a program that runs without either, whose
-// objects are then all local. Fields are only ever added, at the end.
+// objects are then all local. Fields are only ever added, at the end, and abi_version says which are there: with a
+// library that has fewer than this header names, objects are all local, too (is_served()).
 struct runtime {
-  std::uint32_t abi_version;  // 1
+  std::uint32_t abi_version;  // kAbiVersion
   std::uint32_t reserved;
   std::uintptr_t base;  // of the addresses at which objects are local that may become far
   std::uintptr_t size;  // of these, bytes; 0: there is no heap, every object is ordinary memory
@@ -100,9 +101,9 @@ struct runtime {
   void (*lost)(word* w, int error);
   // The slot's thread has counted itself as inside while another forks. Returns when that is over, and it is inside.
   void (*wait_for_fork)(thread_slot* slot);
-  // --- coroutines: object_pin.hpp. Any thread; none of these waits for a device that takes its time, but
-  // pin_blocking. Holds the object of `what` where it is, in a scope of the caller's. True: it is over, and `what`
-  // has the answer. False: it has to be brought; nothing was begun.
+  // --- from version 2 on: coroutines, object_pin.hpp. Any thread; none of these waits for a device that takes its
+  // time, but pin_blocking. Holds the object of `what` where it is, in a scope of the caller's. True: it is over, and
+  // `what` has the answer. False: it has to be brought; nothing was begun.
   bool (*pin_now)(arrival* what);
   // The same, and waits for it.
   void (*pin_blocking)(arrival* what);
@@ -124,6 +125,12 @@ struct runtime {
   // Readable when gather() may find something. Belongs to the loop. -errno.
   int (*descriptor)(loop* of);
 };
+
+inline constexpr std::uint32_t kAbiVersion = 2;
+static_assert(sizeof(runtime) == 224, "runtime has got a field: kAbiVersion is one more with it");
+
+// Whether the library that was found has all that this header may ask of it. That may be none, and abi_version 0.
+inline bool is_served(const runtime* found) noexcept { return found->abi_version >= kAbiVersion; }
 
 }  // namespace hl::far::detail
 

@@ -20,4 +20,8 @@ std::uint64_t page_hash(const void* page) {
   return has_wide_page_hash() ? page_hash_wide(page) : page_hash_plain(page);
 }
 
+std::uint64_t bytes_hash(const void* bytes, std::size_t count, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes, count, seed);
+}
+
 }  // namespace hinterland

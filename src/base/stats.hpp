@@ -16,45 +16,46 @@
 namespace hinterland {
 
 // X(name, help). Monotonic counters, since the start of the program.
-#define HL_COUNTERS(X)                                                                        \
-  X(faults_first_touch, "faults on pages never touched before")                               \
-  X(faults_read, "read faults that fetched a page from far memory")                           \
-  X(faults_write, "write faults that fetched a page from far memory")                         \
-  X(faults_write_protect, "first writes to clean pages")                                      \
-  X(faults_refault, "faults on pages that were unmapped but not yet gone (second chance)")    \
-  X(faults_spurious, "faults already served when they were looked at")                        \
-  X(faults_crowded, "faults served together with those of a crowd of other threads")          \
-  X(crowd_wakes, "wake-ups that these took; each looks at all threads that wait")             \
-  X(hint_calls, "hints that had to ask the runtime; one on a page that is there asks nobody") \
-  X(hint_pages_there, "pages that these hints found local")                                   \
-  X(hint_pages_in, "pages that hints fetched from far memory")                                \
-  X(hint_refaults, "pages that hints brought back before they were gone (second chance)")     \
-  X(hint_protection_cleared, "clean pages that hints made writable")                          \
-  X(pages_in, "pages fetched from far memory, read-ahead included")                           \
-  X(pages_read_ahead, "pages fetched before they were asked for")                             \
-  X(pages_read_ahead_unused, "at most so many of those that faults brought were in vain")     \
-  X(pages_offloaded, "pages that the server computed on, in the place of fetching them")      \
-  X(pages_out, "pages written to far memory")                                                 \
-  X(pages_evicted, "pages taken out of local memory")                                         \
-  X(pages_evicted_clean, "of these, pages whose far copy was still good")                     \
-  X(pages_evicted_zero, "of these, pages that held only zeros and were not written")          \
-  X(pages_discarded, "pages the program freed while they were local or far")                  \
-  X(reclaim_background_pages, "pages reclaimed in the background")                            \
-  X(handlers_called, "times a spare fault handler went to a second thread that faults")       \
-  X(reclaim_helps, "times a second background thread reclaimed as well")                      \
-  X(reclaim_handler_pages, "pages reclaimed ahead of need by the fault handler")              \
-  X(reclaim_direct_pages, "pages reclaimed by a fault that found no free memory")             \
-  X(reclaim_direct_faults, "faults that had to reclaim")                                      \
-  X(reclaim_batches, "reclaim batches")                                                       \
-  X(reclaim_refused_pages, "victims the kernel would not give up (pinned or shared)")         \
-  X(pages_lost, "pages that could not be had from the device")                                \
-  X(device_bytes_in, "bytes read from the far device")                                        \
-  X(device_bytes_out, "bytes written to the far device")                                      \
-  X(device_errors, "device requests that failed")                                             \
-  X(device_reconnects, "fresh connections after a failure")                                   \
-  X(forks, "forks without exec")                                                              \
-  X(object_misses, "far objects that were brought from far memory")                           \
-  X(object_evacuations, "objects that became far")                                            \
+#define HL_COUNTERS(X)                                                                           \
+  X(faults_first_touch, "faults on pages never touched before")                                  \
+  X(faults_read, "read faults that fetched a page from far memory")                              \
+  X(faults_write, "write faults that fetched a page from far memory")                            \
+  X(faults_write_protect, "first writes to clean pages")                                         \
+  X(faults_refault, "faults on pages that were unmapped but not yet gone (second chance)")       \
+  X(faults_spurious, "faults already served when they were looked at")                           \
+  X(faults_crowded, "faults served together with those of a crowd of other threads")             \
+  X(crowd_wakes, "wake-ups that these took; each looks at all threads that wait")                \
+  X(hint_calls, "hints that had to ask the runtime; one on a page that is there asks nobody")    \
+  X(hint_pages_there, "pages that these hints found local")                                      \
+  X(hint_pages_in, "pages that hints fetched from far memory")                                   \
+  X(hint_refaults, "pages that hints brought back before they were gone (second chance)")        \
+  X(hint_protection_cleared, "clean pages that hints made writable")                             \
+  X(pages_in, "pages fetched from far memory, read-ahead included")                              \
+  X(pages_read_ahead, "pages fetched before they were asked for")                                \
+  X(pages_read_ahead_unused, "at most so many of those that faults brought were in vain")        \
+  X(pages_offloaded, "pages that the server computed on, in the place of fetching them")         \
+  X(pages_out, "pages written to far memory")                                                    \
+  X(pages_evicted, "pages taken out of local memory")                                            \
+  X(pages_evicted_clean, "of these, pages whose far copy was still good")                        \
+  X(pages_evicted_zero, "of these, pages that held only zeros and were not written")             \
+  X(pages_discarded, "pages the program freed while they were local or far")                     \
+  X(reclaim_background_pages, "pages reclaimed in the background")                               \
+  X(handlers_called, "times a spare fault handler went to a second thread that faults")          \
+  X(reclaim_helps, "times a second background thread reclaimed as well")                         \
+  X(reclaim_handler_pages, "pages reclaimed ahead of need by the fault handler")                 \
+  X(reclaim_direct_pages, "pages reclaimed by a fault that found no free memory")                \
+  X(reclaim_direct_faults, "faults that had to reclaim")                                         \
+  X(reclaim_batches, "reclaim batches")                                                          \
+  X(reclaim_refused_pages, "victims the kernel would not give up (pinned or shared)")            \
+  X(pages_lost, "pages that could not be had from the device")                                   \
+  X(device_bytes_in, "bytes read from the far device")                                           \
+  X(device_bytes_out, "bytes written to the far device")                                         \
+  X(device_errors, "device requests that failed")                                                \
+  X(device_reconnects, "fresh connections after a failure")                                      \
+  X(forks, "forks without exec")                                                                 \
+  X(object_misses, "far objects that were brought from far memory")                              \
+  X(object_bytes_in, "bytes read from far memory for these, neighbours on their pages included") \
+  X(object_evacuations, "objects that became far")                                               \
   X(object_cleaned_bytes, "live bytes of far objects that were packed onto other pages")
 
 // X(name, help). Gauges: the figure now, in the unit of the name.

@@ -72,10 +72,12 @@ void say_operators(const ServerOptions& options) {
 
 void say_goodbye(const Server& server) {
   ServerStats stats = server.stats();
-  log::info("ended; served %llu requests, %llu pages read, %llu written, %llu connections refused",
-            static_cast<unsigned long long>(stats.requests), static_cast<unsigned long long>(stats.pages_read),
-            static_cast<unsigned long long>(stats.pages_written),
-            static_cast<unsigned long long>(stats.handshakes_refused));
+  log::info(
+      "ended; served %llu requests, %llu pages and %llu parts of pages read, %llu pages written, %llu connections "
+      "refused",
+      static_cast<unsigned long long>(stats.requests), static_cast<unsigned long long>(stats.pages_read),
+      static_cast<unsigned long long>(stats.ranges_read), static_cast<unsigned long long>(stats.pages_written),
+      static_cast<unsigned long long>(stats.handshakes_refused));
 }
 
 Result<ServerOptions> options_of(const CommandLine& line) {

@@ -10,7 +10,7 @@ using namespace llvm;
 namespace {
 
 // As in object/guards.hpp.
-constexpr unsigned kGuardsVersion = 1, kBaseOffset = 8, kSizeOffset = 16, kEntriesOffset = 24;
+constexpr unsigned kGuardsVersion = 2, kBaseOffset = 8, kSizeOffset = 16, kEntriesOffset = 24;
 constexpr const char* kGuardsDescription = "__hinterland_guards";
 constexpr auto kGuardEntries = static_cast<unsigned>(GuardEntry::count);
 
@@ -72,6 +72,7 @@ CallInst* GuardEmitter::call(IRBuilder<>& builder, GuardEntry which, FunctionTyp
 }
 
 GlobalVariable& GuardEmitter::description() {
+  if (description_ == nullptr) description_ = module_.getNamedGlobal(kGuardsDescription);  // by another pass
   if (description_ == nullptr) description_ = &make_description();
   return *description_;
 }

@@ -29,6 +29,8 @@ enum class GuardEntry : unsigned {
   compare,
   length,
   compare_text,
+  borrow,
+  give_back,
   count
 };
 

@@ -8,9 +8,9 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/MDBuilder.h>
-#include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include "compiler/accesses.hpp"
+#include "compiler/copies.hpp"
 #include "compiler/pass.hpp"
 #include "compiler/wishes.hpp"
 
@@ -116,6 +116,7 @@ class FunctionGuards {
       if (isa<UnreachableInst>(block.getTerminator()) || block.isEHPad()) continue;
       for (Instruction& instruction : block) {
         if (instruction.hasMetadata(LLVMContext::MD_nosanitize)) continue;  // a sanitizer's own
+        if (is_of_copy(instruction)) continue;
         Guarded found = guarded_of(instruction, library_);
         if (!found.pointers.empty() && !is_left(found)) accesses.push_back(std::move(found));
       }
@@ -292,16 +293,12 @@ class FunctionGuards {
 }  // namespace
 
 PreservedAnalyses GuardPass::run(Module& module, ModuleAnalysisManager& analyses) {
-  const Triple target(module.getTargetTriple());
-  if (target.getArch() != Triple::x86_64 || !target.isOSLinux()) return PreservedAnalyses::all();
+  if (!is_for_our_machine(module)) return PreservedAnalyses::all();
   FunctionAnalysisManager& manager = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   const auto wishes = wishes_of(module, true);  // HintPass has said it
   GuardEmitter emitter(module);
-  SmallVector<Function*, 32> functions;  // the emitter adds some
-  for (Function& function : module)
-    if (!is_left_alone(function) && wishes.lookup(&function) != Wish::never) functions.push_back(&function);
   bool changed = false;
-  for (Function* function : functions) {
+  for (Function* function : functions_to_change(module, wishes)) {
     const auto& library = manager.getResult<TargetLibraryAnalysis>(*function);
     const unsigned redirected = redirect_allocations(*function, library, emitter);
     allocations_redirected += redirected;

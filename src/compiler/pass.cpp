@@ -70,25 +70,33 @@ class FunctionHints {
   BlockFrequencyInfo frequency_;
 };
 
-}  // namespace
-
 bool is_left_alone(const Function& function) {
   return function.isDeclaration() || function.hasAvailableExternallyLinkage() || function.hasOptNone() ||
          function.hasFnAttribute(Attribute::Naked) || function.hasFnAttribute(Attribute::Cold) ||
          function.getCallingConv() == CallingConv::X86_INTR || function.getName().starts_with("__hinterland_");
 }
 
-PreservedAnalyses HintPass::run(Module& module, ModuleAnalysisManager& analyses) {
+}  // namespace
+
+bool is_for_our_machine(const Module& module) {
   const Triple target(module.getTargetTriple());
-  if (target.getArch() != Triple::x86_64 || !target.isOSLinux()) return PreservedAnalyses::all();
+  return target.getArch() == Triple::x86_64 && target.isOSLinux();
+}
+
+SmallVector<Function*, 32> functions_to_change(Module& module, const Wishes& wishes) {
+  SmallVector<Function*, 32> functions;
+  for (Function& function : module)
+    if (!is_left_alone(function) && wishes.lookup(&function) != Wish::never) functions.push_back(&function);
+  return functions;
+}
+
+PreservedAnalyses HintPass::run(Module& module, ModuleAnalysisManager& analyses) {
+  if (!is_for_our_machine(module)) return PreservedAnalyses::all();
   FunctionAnalysisManager& manager = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   const auto wishes = wishes_of(module);
   Emitter emitter(module, code_);
-  SmallVector<Function*, 32> functions;  // the emitter adds one
-  for (Function& function : module)
-    if (!is_left_alone(function) && wishes.lookup(&function) != Wish::never) functions.push_back(&function);
   bool changed = false;
-  for (Function* function : functions) {
+  for (Function* function : functions_to_change(module, wishes)) {
     const std::vector<Access> accesses = accesses_of(*function, manager.getResult<TargetLibraryAnalysis>(*function));
     if (accesses.empty()) continue;
     simplify_loops(*function, manager);

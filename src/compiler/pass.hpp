@@ -2,14 +2,20 @@
 // their way, nor they in its. It changes no result: a hint is not an access, and loops go round as often as before.
 #pragma once
 
+#include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/PassManager.h>
 #include "compiler/site.hpp"
+#include "compiler/wishes.hpp"
 
 namespace hinterland::compiler {
 
-// Functions in which nothing is inserted: those that do not run often, and those whose code is not ours to change.
-bool is_left_alone(const llvm::Function& function);
+// Whether the runtime knows programs of this kind: x86-64 Linux.
+bool is_for_our_machine(const llvm::Module& module);
+
+// The functions in which something may be inserted: not those that do not run often, whose code is not ours to
+// change, or whose author wishes nothing. As they are now: a pass that adds functions goes on over these.
+llvm::SmallVector<llvm::Function*, 32> functions_to_change(llvm::Module& module, const Wishes& wishes);
 
 class HintPass : public llvm::PassInfoMixin<HintPass> {
  public:

@@ -11,6 +11,7 @@ namespace hinterland::compiler {
 enum class Wish : std::uint8_t { none, never, always };
 
 // Annotations that begin with "hinterland:" and mean nothing are warned of, at the function's name, unless `quietly`.
-llvm::DenseMap<const llvm::Function*, Wish> wishes_of(const llvm::Module& module, bool quietly = false);
+using Wishes = llvm::DenseMap<const llvm::Function*, Wish>;
+Wishes wishes_of(const llvm::Module& module, bool quietly = false);
 
 }  // namespace hinterland::compiler

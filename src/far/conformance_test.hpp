@@ -135,6 +135,60 @@ TEST_P(DeviceConformance, TakesScatteredPagesAndBuffersOfAnyAlignment) {
   EXPECT_EQ(odd[0] | odd[kPageSize + 1] | odd.back(), 0) << "nothing outside the buffers is written";
 }
 
+// Of parts of pages, at any place in memory: where the device knows them, those bytes and no others; else a refusal
+// that touches nothing.
+TEST_P(DeviceConformance, ReadsPartsOfPagesWhereItKnowsThem) {
+  HL_OPEN_OR_END();
+  constexpr std::uint32_t kPages = 50;
+  constexpr std::size_t kStride = kPageSize + 3;
+  ASSERT_EQ(write_pages(*channel, pages(0, kPages), 60), 0);
+  std::mt19937_64 random(test_seed());
+  std::vector<Request> requests;
+  std::vector<unsigned char> memory(200 * kStride, 0xee);
+  for (std::size_t i = 0; i < 200; ++i) {
+    const auto offset = static_cast<std::uint16_t>(random() % kPageSize);
+    auto bytes = static_cast<std::uint16_t>(1 + random() % std::min<std::size_t>(kPageSize - offset, 90));
+    if (i % 8 == 0) bytes = static_cast<std::uint16_t>(kPageSize - offset);  // to the end
+    const FarPage page = pages(static_cast<std::uint32_t>(random() % kPages), 1)[0];
+    requests.push_back({Operation::read, page, &memory[i * kStride], 0, offset, bytes});
+    if (i % 10 == 9) requests.back() = {Operation::read, page, &memory[i * kStride], 0};  // pages between them
+  }
+  const auto errors = run_to_end(*channel, requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Request& each = requests[i];
+    const bool reads = device().info().ranges || each.whole();
+    ASSERT_EQ(errors[i], reads ? 0 : EINVAL) << i;
+    const PageBuffer content = page_content(60 + each.page.page_in_slab());
+    const std::size_t written = reads ? each.bytes : 0;
+    EXPECT_EQ(std::memcmp(&memory[i * kStride], content.bytes.data() + each.offset, written), 0) << i;
+    EXPECT_TRUE(std::all_of(&memory[i * kStride + written], &memory[(i + 1) * kStride - 1] + 1,
+                            [](unsigned char byte) { return byte == 0xee; }))
+        << i << ": nothing behind it is written";
+  }
+}
+
+TEST_P(DeviceConformance, RefusesWhatIsNoPartOfAPage) {
+  HL_OPEN_OR_END();
+  ASSERT_EQ(write_pages(*channel, pages(0, 2), 0), 0);
+  std::array<unsigned char, 2 * kPageSize> memory;
+  memory.fill(0xee);
+  const FarPage page = pages(0, 1)[0], other_slab{std::uint64_t{3} * kSlabPages}, never_written = pages(9, 1)[0];
+  const std::vector<Request> bad = {
+      {Operation::read, page, memory.data(), 0, 0, 0},
+      {Operation::read, page, memory.data(), 0, 4095, 2},
+      {Operation::read, page, memory.data(), 0, 1, kPageSize},
+      {Operation::read, page, memory.data(), 0, 0, kPageSize + 1},
+      {Operation::read, page, memory.data(), 0, 65535, 65535},
+      {Operation::write, page, memory.data(), 0, 0, 8},
+      {Operation::read, other_slab, memory.data(), 0, 0, 8},
+      {Operation::read, never_written, memory.data(), 0, 0, 8},
+  };
+  for (int error : run_to_end(*channel, bad)) EXPECT_GT(error, 0);
+  EXPECT_TRUE(std::all_of(memory.begin(), memory.end(), [](unsigned char byte) { return byte == 0xee; }));
+  EXPECT_EQ(device().lost(), 0);
+  EXPECT_EQ(count_wrong(*channel, pages(0, 2), 0), 0);
+}
+
 TEST_P(DeviceConformance, OneChannelReadsWhatAnotherWrote) {
   HL_OPEN_OR_END();
   auto second = new_channel();

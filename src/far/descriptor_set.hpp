@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "base/runtime_descriptors.hpp"
+
 namespace hinterland::far {
 
 class DescriptorSet {
@@ -20,9 +22,10 @@ class DescriptorSet {
   // Moves a descriptor out of the way of numbers that programs choose themselves (shells use up to 255).
   static int move_high(int descriptor) {
     int high = fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstHigh);
-    if (high < 0) return descriptor;
-    ::close(descriptor);
-    return high;
+    if (high >= 0) ::close(descriptor);
+    int kept = high >= 0 ? high : descriptor;
+    note_runtime_descriptor(kept);
+    return kept;
   }
   // The same from `first` up, to a number that is not one of these. What a program has closed by a call that nobody
   // sees is still listed here, until its owner misses it: under its number he would take another descriptor for his.
@@ -52,6 +55,7 @@ class DescriptorSet {
   }
   void add(int descriptor) {
     if (descriptor < 0) return;
+    note_runtime_descriptor(descriptor);
     for (auto& place : places_) {
       int free = kFree;
       // relaxed throughout: the numbers are all there is, ordered with nothing

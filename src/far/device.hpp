@@ -55,6 +55,7 @@ struct DeviceInfo {
   std::uint32_t in_flight_max = 64;    // requests one channel takes before it must be polled
   bool synchronous = false;            // submit() completes everything before it returns; event_descriptor() is -1
   bool direct = false;                 // direct_page() gives memory that can be copied from
+  bool ranges = false;                 // a read may name a part of a page
 };
 
 struct DeviceUsage {
@@ -70,6 +71,15 @@ struct Request {
   FarPage page;
   void* buffer;       // kPageSize bytes of local memory; must stay valid until the completion
   std::uint64_t tag;  // given back in the completion
+  // Of a read, where info().ranges: these bytes of the page alone, and as many at `buffer`. They come without any
+  // check that they are what was written there, which is made of whole pages only: who asks for a part has to be able
+  // to tell. Anything else than a part of the page is refused with EINVAL.
+  std::uint16_t offset = 0, bytes = kPageSize;
+
+  constexpr bool whole() const { return offset == 0 && bytes == kPageSize; }
+  constexpr bool valid() const {
+    return whole() || (operation == Operation::read && bytes != 0 && std::size_t{offset} + bytes <= kPageSize);
+  }
 };
 
 struct Completion {

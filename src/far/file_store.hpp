@@ -26,7 +26,7 @@ class FileStore {
 
   // 0 when the request may go to the file, else the errno it fails with at once.
   int check(const Request& request) const {
-    if (!slabs_.valid(request.page)) return EINVAL;
+    if (!slabs_.valid(request.page) || !request.whole()) return EINVAL;
     return request.operation == Operation::read && !slabs_.written(request.page) ? ENODATA : 0;
   }
   // Before a page is written: keeps its checksum.

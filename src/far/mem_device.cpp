@@ -25,7 +25,7 @@ class MemDevice final : public Device {
     info_.best_batch_pages = 32;
     info_.in_flight_max = kInFlightMax;
     info_.synchronous = true;
-    info_.direct = true;
+    info_.direct = info_.ranges = true;
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -67,10 +67,10 @@ class MemDevice final : public Device {
 
   // Does one request; errno or 0.
   int serve(const Request& request) {
-    if (!slabs_.valid(request.page)) return EINVAL;
+    if (!slabs_.valid(request.page) || !request.valid()) return EINVAL;
     if (request.operation == Operation::read) {
       if (!slabs_.written(request.page)) return ENODATA;  // nothing to give, zeros least of all
-      std::memcpy(request.buffer, address(request.page), kPageSize);
+      std::memcpy(request.buffer, address(request.page) + request.offset, request.bytes);
     } else {
       stream_page(address(request.page), request.buffer);
       slabs_.mark_written(request.page);

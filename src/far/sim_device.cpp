@@ -81,11 +81,11 @@ class SimDevice final : public Device {
     return chance(2) < settings_.corrupt ? EBADMSG : 0;
   }
 
-  // Sends a page over the link; when it arrives.
-  std::uint64_t arrival_ns(Operation operation, std::uint64_t now) {
+  // Sends so many bytes over the link; when they arrive.
+  std::uint64_t arrival_ns(Operation operation, std::uint32_t bytes, std::uint64_t now) {
     if (settings_.bandwidth_bits_per_s == 0) return now + settings_.latency_ns;
     __extension__ using Wide = unsigned __int128;
-    auto transfer = static_cast<std::uint64_t>(Wide{kPageSize} * 8 * 1'000'000'000u / settings_.bandwidth_bits_per_s);
+    auto transfer = static_cast<std::uint64_t>(Wide{bytes} * 8 * 1'000'000'000u / settings_.bandwidth_bits_per_s);
     auto& free_at = link().free_at_ns[static_cast<std::size_t>(operation)];
     std::uint64_t seen = free_at.load(std::memory_order_relaxed), end;
     do end = std::max(seen, now) + transfer;
@@ -141,7 +141,13 @@ class SimChannel final : public Channel {
       if (free_.empty()) break;
       std::uint32_t index = free_.back();
       Slot& slot = slots_[index];
-      slot = {.tag = request.tag, .due_ns = 0, .buffer = request.buffer, .error = 0, .fate = 0, .pending = false};
+      slot = {.tag = request.tag,
+              .due_ns = 0,
+              .buffer = request.buffer,
+              .bytes = request.bytes,
+              .error = 0,
+              .fate = 0,
+              .pending = false};
       slot.fate = device_.next_fate(request.operation);
       if (slot.fate == 0 || slot.fate == EBADMSG) {
         Request forwarded = request;
@@ -151,7 +157,7 @@ class SimChannel final : public Channel {
         if (took <= 0) break;
         slot.pending = true;
       }
-      slot.due_ns = device_.arrival_ns(request.operation, now_ns());
+      slot.due_ns = device_.arrival_ns(request.operation, request.bytes, now_ns());
       free_.pop_back();
       busy_.push_back(index);
       ++count;
@@ -173,9 +179,11 @@ class SimChannel final : public Channel {
         ++at;
         continue;
       }
-      completions[count++] = {slot.tag, lost != 0 ? lost : slot.fate != 0 ? slot.fate : slot.error};
-      // Damage is what a checksum would have found, so the bytes are really wrong, too.
-      if (slot.fate == EBADMSG) static_cast<unsigned char*>(slot.buffer)[slot.due_ns % kPageSize] ^= 0x10;
+      // Damage is what a checksum would have found, so the bytes are really wrong, too. Parts of pages have none.
+      const bool noticed = slot.fate != EBADMSG || slot.bytes == kPageSize;
+      const int own = slot.fate != 0 && noticed ? slot.fate : slot.error;
+      completions[count++] = {slot.tag, lost != 0 ? lost : own};
+      if (slot.fate == EBADMSG) static_cast<unsigned char*>(slot.buffer)[slot.due_ns % slot.bytes] ^= 0x10;
       free_.push_back(busy_[at]);
       busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(at));
     }
@@ -216,6 +224,7 @@ class SimChannel final : public Channel {
     std::uint64_t tag;
     std::uint64_t due_ns;
     void* buffer;
+    std::uint32_t bytes;
     int error;     // of the inner device
     int fate;      // errno decided here
     bool pending;  // the inner device has it

@@ -157,6 +157,7 @@ class ZmemChannel final : public SynchronousChannel<kInFlightMax> {
 
  private:
   int serve(const Request& request) override {
+    if (!request.whole()) return EINVAL;
     if (request.operation == Operation::read) return device_.read(request.page, request.buffer, *compressor_);
     return device_.write(request.page, request.buffer, *compressor_, cursor_, scratch_.data());
   }

@@ -11,6 +11,7 @@
 
 #include "base/mutex.hpp"
 #include "base/raw_call.hpp"
+#include "base/runtime_descriptors.hpp"
 
 namespace hinterland {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 // Interface facts that Debian's headers lack.
 constexpr unsigned kCloseRangeUnshare = 1u << 1;
 constexpr unsigned kPidfdThread = O_EXCL;  // Linux 6.9
-
-constexpr int kFirstHigh = 900;  // as real_kernel.cpp has it
 
 }  // namespace
 
@@ -74,8 +73,11 @@ int DescriptorKeeper::take_back(int kept) const {
   raw::call(SYS_close, holder);
   if (raw::failed(taken)) return static_cast<int>(taken);
   // Where it was: another number may be that of another descriptor of ours, which is lost as well and not missed yet.
-  long high = raw::call(SYS_fcntl, taken, F_DUPFD_CLOEXEC, std::max(kept, kFirstHigh));
-  if (raw::failed(high)) return static_cast<int>(taken);
+  long high = raw::call(SYS_fcntl, taken, F_DUPFD_CLOEXEC, std::max(kept, kFirstRuntimeDescriptor));
+  if (raw::failed(high)) {
+    note_runtime_descriptor(static_cast<int>(taken));
+    return static_cast<int>(taken);
+  }
   raw::call(SYS_close, taken);
   return static_cast<int>(high);
 }

@@ -5,15 +5,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/runtime_descriptors.hpp"
+
 namespace hinterland {
 
 // Takes it over. Another number of 900 or above, closed at exec; the same one where there is none.
 inline int move_high(int descriptor) {
-  constexpr int kFrom = 900;
-  const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, kFrom);
-  if (high < 0) return descriptor;
-  close(descriptor);
-  return high;
+  const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstRuntimeDescriptor);
+  if (high >= 0) close(descriptor);
+  const int kept = high >= 0 ? high : descriptor;
+  note_runtime_descriptor(kept);
+  return kept;
 }
 
 }  // namespace hinterland

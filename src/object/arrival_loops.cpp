@@ -108,18 +108,18 @@ bool Arrivals::watch_again(Arrival& who) {
   }
 }
 
-void Arrivals::look_after(ArrivalLoop& of) {
+void Arrivals::look_after(ArrivalLoop& of, bool all) {
   for (Arrival *each = std::exchange(of.watching, nullptr), *next; each != nullptr; each = next) {
     next = each->next;
     if (!watch_again(*each)) each->next = std::exchange(of.watching, each);
   }
-  drive_locked();
+  drive_locked(all);
 }
 
 Arrival* Arrivals::gather(ArrivalLoop& of) {
   LockGuard guard(mutex());
   of.gathering = true;
-  if (of.first == nullptr) look_after(of);
+  if (of.first == nullptr) look_after(of, false);
   Arrival* found = of.first;
   if (found == nullptr) return nullptr;
   of.first = found->next;
@@ -131,7 +131,7 @@ Arrival* Arrivals::gather(ArrivalLoop& of) {
 // What waits for something that no descriptor tells of, room or a thread that blocks, is looked at all the time.
 void Arrivals::settle(ArrivalLoop& of) {
   LockGuard guard(mutex());
-  look_after(of);
+  look_after(of, true);
   of.gathering = false;
   if (of.set < 0) return;
   // Added each time, for a device may have a new descriptor under the old number. And taken out where nothing is on

@@ -156,7 +156,7 @@ void Arrivals::piece_done(Piece& piece, int error) {
 void Arrivals::finish(Bringing& bringing) {
   (bringing.before != nullptr ? bringing.before->next : bringing_) = bringing.next;
   if (bringing.next != nullptr) bringing.next->before = bringing.before;
-  if (bringing.record != nullptr) heap_.far_->unpin(bringing.record);
+  if (bringing.pin.record != nullptr) heap_.far_->unpin(bringing.pin.record);
   void* object = nullptr;
   Header* const header = bringing.header;
   if (bringing.error == 0) {
@@ -200,6 +200,7 @@ bool Arrivals::is_on_its_way(const Arrival& who) {
 // Everything ends with this error, without the device.
 void Arrivals::abandon(int error) {
   queue_first_ = queue_last_ = nullptr;
+  queued_ = 0;
   for (Slot& slot : slots_) {
     if (slot.state == State::held) continue;
     slot.pieces = nullptr;
@@ -238,7 +239,7 @@ void Arrivals::before_fork() {
   LockGuard guard(mutex());
   while (bringing_ != nullptr) {
     if (!Grace::has_slot()) fail_without_room(ENOMEM);
-    drive_locked();
+    drive_locked(true);
     if (bringing_ != nullptr && port_ != nullptr) port_->channel().wait(kPatienceInScopeNs);
   }
   for (Slot& slot : slots_) give_up_page(slot);

@@ -4,7 +4,9 @@
 // what has come, for anybody, and settles the words: workers between two fibers, event loops, and threads that block
 // for an object that somebody else brings. So a read that was begun ends also where its beginner does something else.
 //
-// Pages that were read are kept until others need their place, so that neighbours are read once.
+// Pages that were read are kept until others need their place, so that neighbours are read once. Where the device
+// reads parts of pages, an object is read alone unless much of its page is wanted (page_or_part.hpp), and what is
+// asked for goes out many at a time: a message costs as much as several objects.
 #pragma once
 
 #include <array>
@@ -14,6 +16,7 @@
 
 #include "base/mutex.hpp"
 #include "object/heap.hpp"
+#include "object/page_or_part.hpp"
 #include "object/port.hpp"
 #include "object/words.hpp"
 
@@ -79,6 +82,7 @@ class Arrivals {
     far::FarPage page;
     std::uint32_t from, bytes;  // on the page
     std::uint64_t to;           // in the object
+    bool alone;                 // without its page
     Piece* next;
   };
   struct Bringing {
@@ -88,7 +92,7 @@ class Arrivals {
     std::uint32_t left = 0;  // pieces
     int error = 0;
     Header* header = nullptr;  // nullptr: there is no room yet
-    PageRecord* record = nullptr;
+    FarLog::Pin pin{};         // of a packed object
     Arrival* waiters = nullptr;
     std::uint64_t began_ns = 0;
     Piece first{};                      // all of a packed object
@@ -99,6 +103,7 @@ class Arrivals {
   enum class State : std::uint8_t { free, assigned, sent, held };
   struct Slot {
     State state = State::free;
+    bool part = false;  // of the page, for one piece
     far::FarPage page;
     PageRecord* record = nullptr;  // of a held one, and counted there
     Piece* pieces = nullptr;       // to be filled from it
@@ -121,8 +126,10 @@ class Arrivals {
   void ask_for(Bringing& bringing);
   bool find_page(Piece& piece);
   void ask_for_piece(Piece& piece);
-  void copy(const Piece& piece, std::uint32_t slot);
-  bool drive_locked();
+  int take(const Piece& piece, const std::byte* from);
+  bool reads_alone(const Piece& piece) const;
+  bool gathers_more(bool all);
+  bool drive_locked(bool all);
   int open_port();
   void fail_queue(int error);
   void send();
@@ -130,9 +137,10 @@ class Arrivals {
   void give_up_page(Slot& slot);
   void receive();
   void fill_from(std::uint32_t index, int error);
+  void fill_alone(Piece& piece, std::uint32_t index, int error);
 
   // --- loops (arrival_loops.cpp)
-  void look_after(ArrivalLoop& of);
+  void look_after(ArrivalLoop& of, bool all);
   bool watch_again(Arrival& who);
 
   Heap& heap_;
@@ -140,11 +148,14 @@ class Arrivals {
   std::array<Slot, kSlots> slots_;
   std::uint32_t next_slot_ = 0;                           // to be used again
   Piece *queue_first_ = nullptr, *queue_last_ = nullptr;  // to be read
-  Bringing* bringing_ = nullptr;                          // all of them
-  std::atomic<std::uint32_t> begun_{0};                   // their number
-  std::uint32_t without_room_ = 0;                        // of these
-  std::uint64_t finished_ = 0;                            // for one in so many to be timed
-  bool finished_any_ = false;                             // since drive_locked() began
+  std::uint32_t queued_ = 0;
+  bool asked_ = false;  // since somebody drove last
+  PageOrPart<kSlots> choice_;
+  Bringing* bringing_ = nullptr;         // all of them
+  std::atomic<std::uint32_t> begun_{0};  // their number
+  std::uint32_t without_room_ = 0;       // of these
+  std::uint64_t finished_ = 0;           // for one in so many to be timed
+  bool finished_any_ = false;            // since drive_locked() began
 };
 
 }  // namespace hinterland::object

@@ -12,14 +12,17 @@ namespace hinterland::object {
 // Which pages it lies on, each to be read.
 void Arrivals::ask_for(Bringing& bringing) {
   if (is_kind(bringing.value, kFar)) {
-    const FarLog::Pin pin = heap_.far_->pin(location_of(bringing.value));
-    bringing.record = pin.record;
+    bringing.pin = heap_.far_->pin(location_of(bringing.value));
+    const far::FarPage page = bringing.pin.record->page;
+    const FarLog::Part part = heap_.far_->part_of(bringing.pin, far_units_of(bringing.value));
+    const bool may_be_alone = heap_.far_->check_units() != 0 && part.bytes < kPartBytesMax;
     bringing.left = 1;
     bringing.first = {.of = &bringing,
-                      .page = pin.record->page,
-                      .from = static_cast<std::uint32_t>(pin.unit * kUnit),
-                      .bytes = static_cast<std::uint32_t>(far_units_of(bringing.value) * kUnit),
+                      .page = page,
+                      .from = part.offset,
+                      .bytes = part.bytes,
                       .to = 0,
+                      .alone = may_be_alone && !choice_.wants_page(page, part.offset, part.bytes),
                       .next = nullptr};
     return ask_for_piece(bringing.first);
   }
@@ -30,7 +33,13 @@ void Arrivals::ask_for(Bringing& bringing) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint64_t to = i * kPageSize;
     const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(kPageSize, object.bytes - to));
-    pieces[i] = {.of = &bringing, .page = object.pages[i], .from = 0, .bytes = bytes, .to = to, .next = nullptr};
+    pieces[i] = {.of = &bringing,
+                 .page = object.pages[i],
+                 .from = 0,
+                 .bytes = bytes,
+                 .to = to,
+                 .alone = false,
+                 .next = nullptr};
   }
   // None of them is on a page that is here: pages of large objects are not kept.
   for (std::uint32_t i = 0; i < count; ++i) ask_for_piece(pieces[i]);
@@ -39,14 +48,14 @@ void Arrivals::ask_for(Bringing& bringing) {
 // Has it from a page that is here or on its way. False: neither is.
 bool Arrivals::find_page(Piece& piece) {
   auto slot = std::ranges::find_if(
-      slots_, [&](const Slot& each) { return each.state != State::free && each.page == piece.page; });
+      slots_, [&](const Slot& each) { return each.state != State::free && !each.part && each.page == piece.page; });
   if (slot == slots_.end()) return false;
   if (slot->state != State::held) {
     piece.next = std::exchange(slot->pieces, &piece);
     return true;
   }
-  copy(piece, static_cast<std::uint32_t>(slot - slots_.begin()));
-  piece_done(piece, 0);
+  const std::byte* const page = port_->page(static_cast<std::uint32_t>(slot - slots_.begin()));
+  piece_done(piece, take(piece, page + piece.from));
   return true;
 }
 
@@ -55,38 +64,55 @@ void Arrivals::ask_for_piece(Piece& piece) {
   piece.next = nullptr;
   (queue_last_ != nullptr ? queue_last_->next : queue_first_) = &piece;
   queue_last_ = &piece;
+  ++queued_;
+  asked_ = true;
 }
 
-void Arrivals::copy(const Piece& piece, std::uint32_t slot) {
-  std::memcpy(piece.of->header->object() + piece.to, port_->page(slot) + piece.from, piece.bytes);
+int Arrivals::take(const Piece& piece, const std::byte* from) {
+  const Bringing& of = *piece.of;
+  std::byte* const to = of.header->object() + piece.to;
+  if (of.pin.record != nullptr) return heap_.far_->take(of.pin, far_units_of(of.value), from, to);
+  std::memcpy(to, from, piece.bytes);
+  return 0;
 }
 
 bool Arrivals::drive() {
   if (!any_begun() || !mutex().try_lock()) return false;
-  const bool came = drive_locked();
+  const bool came = drive_locked(false);
   mutex().unlock();
   return came;
 }
 
-bool Arrivals::drive_locked() {
+// Whoever drives between two fibers, or two coroutines, goes on with others, which may ask for more: then all goes
+// out together, at the latest when nobody has asked since the last look, or sleeps. A message has 64 bytes in both
+// directions beside what is asked for.
+bool Arrivals::gathers_more(bool all) {
+  constexpr std::uint32_t kTogether = 32;
+  const bool asked = std::exchange(asked_, false);
+  return !all && asked && queued_ < kTogether && heap_.far_->check_units() != 0;
+}
+
+// all: nothing of what is asked for waits for more.
+bool Arrivals::drive_locked(bool all) {
   if (bringing_ == nullptr) return false;
   finished_any_ = false;
   if (heap_.far_->is_copy()) return abandon(ENOTSUP), true;  // what is on its way is its parent's
   if (without_room_ != 0) retry_for_room();
+  const bool later = gathers_more(all);
   if (queue_first_ != nullptr && port_ == nullptr) {
     if (const int error = open_port(); error != 0) return fail_queue(error), true;
   }
   if (port_ != nullptr) {
-    send();
+    if (!later) send();
     receive();
-    send();  // where pages have become free
+    if (!later) send();  // where pages have become free
   }
   return finished_any_;
 }
 
 int Arrivals::descriptor() {
   LockGuard guard(mutex());
-  drive_locked();
+  drive_locked(true);
   return port_ != nullptr && without_room_ == 0 ? port_->channel().event_descriptor() : -1;
 }
 
@@ -103,6 +129,15 @@ void Arrivals::fail_queue(int error) {
     piece_done(*piece, error);
   }
   queue_last_ = nullptr;
+  queued_ = 0;
+}
+
+// Not where so much of its page is asked for that the page costs less.
+bool Arrivals::reads_alone(const Piece& piece) const {
+  std::uint32_t bytes = piece.bytes, looked = 0;
+  for (const Piece* each = piece.next; each != nullptr && looked < kSlots; each = each->next, ++looked)
+    if (each->page == piece.page) bytes += each->bytes;
+  return piece.alone && bytes < kPartBytesMax;
 }
 
 // Of the queue, as much as there are pages and the device takes, together.
@@ -113,30 +148,48 @@ void Arrivals::send() {
     if (!find_page(piece)) {
       const std::uint32_t slot = free_slot();
       if (slot == kSlots) break;
-      slots_[slot] = {.state = State::assigned, .page = piece.page, .record = nullptr, .pieces = &piece};
+      slots_[slot] = {.state = State::assigned,
+                      .part = reads_alone(piece),
+                      .page = piece.page,
+                      .record = nullptr,
+                      .pieces = &piece};
       piece.next = nullptr;
     }
     queue_first_ = next;
     if (next == nullptr) queue_last_ = nullptr;
+    --queued_;
   }
   std::array<far::Request, kSlots> requests;
   std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < kSlots; ++i)
-    if (slots_[i].state == State::assigned)
-      requests[count++] = {far::Operation::read, slots_[i].page, port_->page(i), i};
+  for (std::uint32_t i = 0; i < kSlots; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.state != State::assigned) continue;
+    requests[count] = {far::Operation::read, slot.page, port_->page(i), i};
+    if (slot.part) {
+      requests[count].offset = static_cast<std::uint16_t>(slot.pieces->from);
+      requests[count].bytes = static_cast<std::uint16_t>(slot.pieces->bytes);
+    }
+    ++count;
+  }
   if (count == 0) return;
   const int took = port_->channel().submit(std::span(requests).first(count));
   const std::uint32_t taken = took > 0 ? static_cast<std::uint32_t>(took) : 0;
-  for (std::uint32_t i = 0; i < taken; ++i) slots_[requests[i].tag].state = State::sent;
+  for (std::uint32_t i = 0; i < taken; ++i) {
+    Slot& slot = slots_[requests[i].tag];
+    slot.state = State::sent;
+    heap_.far_->count_read(slot.part ? 0 : 1, slot.part ? 1 : 0, requests[i].bytes);
+  }
   if (took >= 0) return;
   for (std::uint32_t i = 0; i < count; ++i) fill_from(static_cast<std::uint32_t>(requests[i].tag), -took);
 }
 
-// kSlots: all are on their way.
+// kSlots: all are on their way. What is read alone needs no page that is held, unless there is no other.
 std::uint32_t Arrivals::free_slot() {
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot)
+    if (slots_[slot].state == State::free) return slot;
   for (std::uint32_t looked = 0; looked < kSlots; ++looked) {
     const std::uint32_t slot = next_slot_++ % kSlots;
-    if (slots_[slot].state != State::free && slots_[slot].state != State::held) continue;
+    if (slots_[slot].state != State::held) continue;
     give_up_page(slots_[slot]);
     return slot;
   }
@@ -160,17 +213,25 @@ void Arrivals::fill_from(std::uint32_t index, int error) {
   Slot& slot = slots_[index];
   Piece* pieces = std::exchange(slot.pieces, nullptr);
   slot.state = State::free;
+  if (std::exchange(slot.part, false) && pieces != nullptr) return fill_alone(*pieces, index, error);
   // A page does not change while its record is held. Of a large object it has none.
-  if (pieces != nullptr && error == 0 && pieces->of->record != nullptr) {
-    slot.record = pieces->of->record;
+  if (pieces != nullptr && error == 0 && pieces->of->pin.record != nullptr) {
+    slot.record = pieces->of->pin.record;
     slot.record->holders.fetch_add(1, std::memory_order_relaxed);  // who waits for it keeps it
     slot.state = State::held;
   }
   for (Piece* next; pieces != nullptr; pieces = next) {
     next = pieces->next;
-    if (error == 0) copy(*pieces, index);
-    piece_done(*pieces, error);
+    piece_done(*pieces, error != 0 ? error : take(*pieces, port_->page(index) + pieces->from));
   }
+}
+
+// What is wrong alone is read once more with its page, by whose checksum the device can tell.
+void Arrivals::fill_alone(Piece& piece, std::uint32_t index, int error) {
+  if (error == 0) error = take(piece, port_->page(index));
+  if (error != EBADMSG) return piece_done(piece, error);
+  piece.alone = false;
+  ask_for_piece(piece);
 }
 
 }  // namespace hinterland::object

@@ -157,7 +157,7 @@ void wait_for_fork(Grace::Slot* slot) { grace().wait_for_fork(slot); }
 
 // C linkage: object_runtime.hpp declares it.
 __attribute__((visibility("default"))) constinit hl::far::detail::runtime hl_objects = {
-    .abi_version = 1,
+    .abi_version = hl::far::detail::kAbiVersion,
     .reserved = 0,
     .base = 0,
     .size = 0,

@@ -45,7 +45,8 @@ struct Block {
   bool open;                        // its page is not written yet
   bool joined;                      // an object lies across the middle: the halves lie one behind the other
   std::array<Half, 2> halves;
-  UnitMap* kept;  // of halves that were moved
+  std::uint64_t seed;  // of the checks of its records: no other block has it, nor had (far_log.hpp)
+  UnitMap* kept;       // of halves that were moved
   UnitMap live;
 
   Half& half_of(std::uint32_t unit) { return halves[unit / kHalfUnits]; }

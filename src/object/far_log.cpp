@@ -1,15 +1,37 @@
 #include "object/far_log.hpp"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
+#include "base/page_hash.hpp"
 #include "base/raw_call.hpp"
 
 namespace hinterland::object {
+
+FarLog::FarLog(std::unique_ptr<far::Device> device) : device_(std::move(device)) {
+  // Memory of this machine is copied from, and nobody changes it on the way.
+  check_units_ = device_->info().ranges && !device_->info().direct ? 1 : 0;
+  begin_seeds();
+}
+
+// Others than those of any process before: with fewer random bits, what another has left behind could pass.
+void FarLog::begin_seeds() {
+  if (check_units_ == 0) return;
+  if (::getrandom(&next_seed_, sizeof next_seed_, 0) != sizeof next_seed_)
+    next_seed_ = now_ns() * 0x9e3779b97f4a7c15 ^ static_cast<std::uint64_t>(::getpid());
+  next_seed_ &= ~std::uint64_t{0} << 2 * kUnitBits;
+}
+
+std::uint64_t FarLog::check_of(std::uint64_t seed, std::uint32_t units, const std::byte* object) {
+  return bytes_hash(object, units * kUnit, seed | units);
+}
 
 Result<std::unique_ptr<FarLog>> FarLog::create(std::unique_ptr<far::Device> device, std::uint64_t far_bytes_max) {
   std::unique_ptr<FarLog> log(new FarLog(std::move(device)));
@@ -40,9 +62,11 @@ FarLog::~FarLog() {
 }
 
 std::uint64_t FarLog::new_block(far::FarPage page) {
-  std::uint64_t number = 0;
+  std::uint64_t number = 0, seed;
   {
     LockGuard guard(numbers_mutex_);
+    seed = next_seed_;
+    next_seed_ += std::uint64_t{1} << 2 * kUnitBits;
     if (!free_numbers_.empty()) {
       number = free_numbers_.back();
       free_numbers_.pop_back();
@@ -55,6 +79,7 @@ std::uint64_t FarLog::new_block(far::FarPage page) {
   Block& fresh = block(number);
   auto* record = new PageRecord{page, 2, 0};  // the halves
   for (Block::Half& half : fresh.halves) half = {record, 0, 0, false};
+  fresh.seed = seed;
   fresh.open = true;
   fresh.joined = false;
   pages_held_.fetch_add(1, std::memory_order_relaxed);
@@ -93,7 +118,7 @@ FarLog::Pin FarLog::pin(Location location) {
   PageRecord* const record = found.half_of(unit).record;
   HL_CHECK(record != nullptr);                              // who asks owns a live object in it
   record->holders.fetch_add(1, std::memory_order_relaxed);  // under the lock: the half's own keeps it
-  return {record, place_of(found, unit)};
+  return {record, place_of(found, unit), seed_of(found, unit)};
 }
 
 void FarLog::free(Location location, std::uint32_t units) {
@@ -101,6 +126,7 @@ void FarLog::free(Location location, std::uint32_t units) {
   Block& found = block(number);
   HeldBlock held(found);
   const auto unit = static_cast<std::uint32_t>(location % kBlockUnits);
+  units += check_units_;
   set_units(found.live, unit, units, false);
   live_units_.fetch_sub(units, std::memory_order_relaxed);
   for_halves(found, unit, units, [&](Block::Half& half, std::uint32_t count) {
@@ -157,6 +183,7 @@ void FarLog::before_fork() {
 
 Status FarLog::after_fork_in_child() {
   copy_mark_.set();
+  begin_seeds();  // the parent goes on with its own
   for (Reader& reader : readers_) reader.port->abandon();
   readers_.clear();
   Status connected = device_->after_fork_in_child();

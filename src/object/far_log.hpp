@@ -7,6 +7,14 @@
 // that, and none has to be found. The two halves of a block go their own ways, unless an object lies across the
 // middle: small ones never do.
 //
+// Where the device reads parts of pages (DeviceInfo::ranges) an object is read alone, without the page around it,
+// whose checksum then says nothing. So there each object has a check of its own, in 8 bytes in front of it: a hash of
+// its bytes, seeded with its block, its place in it and its size. The block's part of the seed is a number that was
+// never used before: also what lay on that page, or at that place, at another time has another check. Object and
+// check are the object's record, which is placed, moved and freed as one; a location is the place of the record, and
+// a number of units, here as elsewhere, is that of the object. A record that came alone and is wrong is looked for
+// once more on its page, by the page's checksum. Whether it is worth reading one alone: page_or_part.hpp.
+//
 // An object larger than kPackedMax has pages of its own, which a descriptor names.
 //
 // A page's record counts who needs it: the halves on it, and reads under way. At 0 the page is given back.
@@ -25,6 +33,7 @@
 #include "far/device.hpp"
 #include "far/space.hpp"
 #include "object/far_block.hpp"
+#include "object/page_or_part.hpp"
 #include "object/port.hpp"
 #include "object/words.hpp"
 #include "paging/page/copy_mark.hpp"
@@ -59,7 +68,7 @@ class FarLog {
     std::byte* to;
     int error;  // the answer
   };
-  // Many, with as few waits as the device allows; each page is read once.
+  // Many, with as few waits as the device allows; each page is read once, or several parts of it.
   void read_many(std::span<Wanted> wanted);
   int read_large(const LargeObject& object, std::byte* to);
 
@@ -71,9 +80,12 @@ class FarLog {
   // live. At most one page is written a call. True when it is worth calling again. One thread at a time.
   bool clean(Port& port);
 
-  // For objects that were read one by one.
+  // For objects of at most kPackedMax bytes. The second: those that were read without their page.
   std::uint64_t pages_read() const { return pages_read_.load(std::memory_order_relaxed); }
+  std::uint64_t parts_read() const { return parts_read_.load(std::memory_order_relaxed); }
   std::uint64_t pages_held() const { return pages_held_.load(std::memory_order_relaxed); }
+  // Units of a record beyond the object's.
+  std::uint32_t check_units() const { return check_units_; }
   // By this process and those that it shares them with.
   std::uint64_t pages_in_use() const { return space_->pages_in_use(); }
   std::uint64_t live_bytes() const { return live_units_.load(std::memory_order_relaxed) * kUnit; }
@@ -102,8 +114,13 @@ class FarLog {
   friend class Arrivals;
   friend class FarWriter;
   struct Pin {
-    PageRecord* record;
-    std::uint32_t unit;  // on the page
+    PageRecord* record = nullptr;
+    std::uint32_t unit = 0;  // on the page
+    std::uint64_t seed = 0;  // of the record's check, but for its size
+  };
+  // Where a record lies on its page.
+  struct Part {
+    std::uint32_t offset, bytes;
   };
   struct Moved {
     std::uint64_t block;
@@ -112,7 +129,7 @@ class FarLog {
     std::uint32_t base_unit;
     std::uint32_t first, halves;  // which half, or from the first on both
   };
-  explicit FarLog(std::unique_ptr<far::Device> device) : device_(std::move(device)) {}
+  explicit FarLog(std::unique_ptr<far::Device> device);
   Block& block(std::uint64_t number) { return blocks_[number]; }
   void add_large(LargeObject* object);
   void give_back(std::span<const far::FarPage> pages);
@@ -121,14 +138,29 @@ class FarLog {
   void retire_locked(std::uint64_t number, Block& block, Block::Half& half);
   Pin pin(Location location);
   void unpin(PageRecord* record, std::uint32_t count = 1);
-  int read_page(const Pin& pin, std::uint32_t units, std::byte* to);
+  // Unit of the block, and the block's own part.
+  static std::uint64_t seed_of(const Block& block, std::uint32_t unit) {
+    return block.seed | std::uint64_t{unit} << kUnitBits;
+  }
+  static std::uint64_t check_of(std::uint64_t seed, std::uint32_t units, const std::byte* object);
+  Part part_of(const Pin& pin, std::uint32_t units) const {
+    return {static_cast<std::uint32_t>(pin.unit * kUnit), static_cast<std::uint32_t>((check_units_ + units) * kUnit)};
+  }
+  // Copies the object out of a record that was read. 0, or EBADMSG: it is not this record.
+  int take(const Pin& pin, std::uint32_t units, const std::byte* record, std::byte* to) const;
+  void count_read(std::uint64_t pages, std::uint64_t parts, std::uint64_t bytes);
   // A port for reads, and the pages that its first pages hold, so that neighbours are read once: also where objects
   // that were made together lie on several pages by now, for some of them have changed since.
   struct Reader {
     std::unique_ptr<Port> port;
     std::array<PageRecord*, kReaderPages> holds{};
     std::uint32_t next = 0;  // to be read over
+    PageOrPart<8> choice{};
   };
+  int read_with(Reader& reader, const Pin& pin, std::uint32_t units, std::byte* to);
+  int read_part(Port& port, std::uint32_t slot, const Pin& pin, std::uint32_t units, std::byte* to);
+  int read_page(Reader& reader, const Pin& pin, std::uint32_t units, std::byte* to);
+  void read_together(Port* port, int failure, std::span<Wanted> wanted);
   Reader borrow_reader(int* error);
   void return_reader(Reader reader);
   void forget(Reader& reader);
@@ -140,16 +172,24 @@ class FarLog {
                        std::uint32_t used, std::vector<Moved>* moved);
   void publish(PageRecord* record, const std::vector<Moved>& moved);
 
+  // A record's check is seeded with: number of the block << 2 * kUnitBits, unit << kUnitBits, units.
+  static constexpr unsigned kUnitBits = 9;
+  static_assert(kBlockUnits <= 1 << kUnitBits && kPackedMax / kUnit + 1 < 1 << kUnitBits);
+  void begin_seeds();
+
   std::unique_ptr<far::Device> device_;
+  std::uint32_t check_units_ = 0;
   std::unique_ptr<far::Space> space_;
   Block* blocks_ = nullptr;
   std::uint64_t blocks_max_ = 0;
   CopyMark copy_mark_;
   std::uint64_t forks_ = 0;
-  std::atomic<std::uint64_t> pages_held_{0}, pages_read_{0}, live_units_{0}, large_pages_{0}, large_bytes_{0};
+  std::atomic<std::uint64_t> pages_held_{0}, pages_read_{0}, parts_read_{0}, live_units_{0}, large_pages_{0},
+      large_bytes_{0};
 
-  Mutex numbers_mutex_;  // of these two
+  Mutex numbers_mutex_;  // of these three
   std::vector<std::uint64_t> free_numbers_;
+  std::uint64_t next_seed_ = 0;    // of blocks
   std::uint64_t next_number_ = 1;  // relaxed reads by the cleaner, through numbers()
   std::uint64_t hand_ = 1;         // the cleaner's, as is the next
   std::uint64_t fullest_ = 0;      // a page with more live units is not cleaned

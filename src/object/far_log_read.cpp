@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/stats.hpp"
 #include "object/far_log.hpp"
 
 namespace hinterland::object {
@@ -34,39 +35,132 @@ void FarLog::forget(Reader& reader) {
     if (held != nullptr) unpin(std::exchange(held, nullptr));
 }
 
-int FarLog::read_page(const Pin& pin, std::uint32_t units, std::byte* to) {
-  const std::size_t at = pin.unit * kUnit;
-  if (device_->info().direct) {
-    std::memcpy(to, static_cast<const std::byte*>(device_->direct_page(pin.record->page)) + at, units * kUnit);
-    return 0;
+int FarLog::take(const Pin& pin, std::uint32_t units, const std::byte* record, std::byte* to) const {
+  const std::byte* const object = record + check_units_ * kUnit;
+  if (check_units_ != 0) {
+    std::uint64_t check;
+    std::memcpy(&check, record, sizeof check);
+    if (check != check_of(pin.seed, units, object)) return EBADMSG;
   }
+  std::memcpy(to, object, units * kUnit);
+  return 0;
+}
+
+void FarLog::count_read(std::uint64_t pages, std::uint64_t parts, std::uint64_t bytes) {
+  if (pages != 0) pages_read_.fetch_add(pages, std::memory_order_relaxed);
+  if (parts != 0) parts_read_.fetch_add(parts, std::memory_order_relaxed);
+  count(Counter::object_bytes_in, bytes);
+}
+
+// Into a page of the port.
+int FarLog::read_part(Port& port, std::uint32_t slot, const Pin& pin, std::uint32_t units, std::byte* to) {
+  const Part part = part_of(pin, units);
+  far::Request request{far::Operation::read,
+                       pin.record->page,
+                       port.page(slot),
+                       0,
+                       static_cast<std::uint16_t>(part.offset),
+                       static_cast<std::uint16_t>(part.bytes)};
   int error = 0;
-  Reader reader = borrow_reader(&error);
-  if (reader.port == nullptr) return error;
+  port.transfer({&request, 1}, {&error, 1});
+  count_read(0, 1, part.bytes);
+  return error != 0 ? error : take(pin, units, port.page(slot), to);
+}
+
+int FarLog::read_page(Reader& reader, const Pin& pin, std::uint32_t units, std::byte* to) {
+  const std::uint32_t slot = reader.next++ % kReaderPages;
+  PageRecord*& held = reader.holds[slot];
+  if (held != nullptr) unpin(std::exchange(held, nullptr));
+  int error = 0;
+  reader.port->transfer(far::Operation::read, {&pin.record->page, 1}, {&error, 1}, slot);
+  count_read(1, 0, kPageSize);
+  if (error != 0) return error;
+  pin.record->holders.fetch_add(1, std::memory_order_relaxed);  // the pin keeps it
+  held = pin.record;
+  return take(pin, units, reader.port->page(slot) + pin.unit * kUnit, to);
+}
+
+int FarLog::read_with(Reader& reader, const Pin& pin, std::uint32_t units, std::byte* to) {
+  const Part part = part_of(pin, units);
+  const bool wants_page = check_units_ == 0 || part.bytes >= kPartBytesMax ||
+                          reader.choice.wants_page(pin.record->page, part.offset, part.bytes);
   // A page does not change while its record is held.
   const auto* known = std::find(reader.holds.begin(), reader.holds.end(), pin.record);
-  auto slot = static_cast<std::uint32_t>(known - reader.holds.begin());
-  if (slot == kReaderPages) {
-    slot = reader.next++ % kReaderPages;
-    PageRecord*& held = reader.holds[slot];
-    if (held != nullptr) unpin(std::exchange(held, nullptr));
-    reader.port->transfer(far::Operation::read, {&pin.record->page, 1}, {&error, 1}, slot);
-    pages_read_.fetch_add(1, std::memory_order_relaxed);
-    if (error == 0) {
-      pin.record->holders.fetch_add(1, std::memory_order_relaxed);  // the pin keeps it
-      held = pin.record;
-    }
+  if (known != reader.holds.end()) {
+    const auto slot = static_cast<std::uint32_t>(known - reader.holds.begin());
+    return take(pin, units, reader.port->page(slot) + part.offset, to);
   }
-  if (error == 0) std::memcpy(to, reader.port->page(slot) + at, units * kUnit);
-  return_reader(std::move(reader));
-  return error;
+  if (!wants_page) {
+    const int error = read_part(*reader.port, kReaderPages, pin, units, to);
+    if (error != EBADMSG) return error;
+  }
+  return read_page(reader, pin, units, to);
 }
 
 int FarLog::read(Location location, std::uint32_t units, std::byte* to) {
   const Pin found = pin(location);
-  const int error = read_page(found, units, to);
+  int error = 0;
+  if (device_->info().direct) {
+    const auto* page = static_cast<const std::byte*>(device_->direct_page(found.record->page));
+    error = take(found, units, page + found.unit * kUnit, to);
+    count(Counter::object_bytes_in, units * kUnit);
+  } else if (Reader reader = borrow_reader(&error); reader.port != nullptr) {
+    error = read_with(reader, found, units, to);
+    return_reader(std::move(reader));
+  }
   unpin(found.record);
   return error;
+}
+
+// At most Port::kPages: whole pages for those that want much of one, else parts, in one submission.
+void FarLog::read_together(Port* port, int failure, std::span<Wanted> wanted) {
+  std::array<Pin, Port::kPages> pins;
+  std::array<std::uint32_t, Port::kPages> page_of, request_of;  // of wanted[i]
+  std::array<PageRecord*, Port::kPages> pages;
+  std::array<std::uint32_t, Port::kPages> bytes{}, request_of_page;  // of pages[i]
+  std::array<far::Request, Port::kPages> requests;
+  std::array<int, Port::kPages> errors;
+  errors.fill(0);
+  std::uint32_t page_count = 0, request_count = 0, parts = 0;
+  std::uint64_t read_bytes = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    pins[i] = pin(wanted[i].location);
+    const auto* known = std::find(pages.begin(), pages.begin() + page_count, pins[i].record);
+    page_of[i] = static_cast<std::uint32_t>(known - pages.begin());
+    if (page_of[i] == page_count) {
+      request_of_page[page_count] = Port::kPages;
+      pages[page_count++] = pins[i].record;
+    }
+    bytes[page_of[i]] += part_of(pins[i], wanted[i].units).bytes;
+  }
+  for (std::size_t i = 0; i < wanted.size() && port != nullptr; ++i) {
+    const Part part = part_of(pins[i], wanted[i].units);
+    const bool whole = check_units_ == 0 || bytes[page_of[i]] >= kPartBytesMax;
+    std::uint32_t& of_page = request_of_page[page_of[i]];
+    if (!whole || of_page == Port::kPages) {
+      far::Request& request = requests[request_count];
+      request = {far::Operation::read, pins[i].record->page, port->page(request_count), 0};
+      if (!whole) {
+        request.offset = static_cast<std::uint16_t>(part.offset);
+        request.bytes = static_cast<std::uint16_t>(part.bytes);
+        ++parts;
+      }
+      read_bytes += request.bytes;
+      of_page = request_count++;
+    }
+    request_of[i] = of_page;
+  }
+  if (port != nullptr) port->transfer(std::span(requests).first(request_count), errors);
+  count_read(request_count - parts, parts, read_bytes);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    int& error = wanted[i].error = port != nullptr ? errors[request_of[i]] : failure;
+    if (error == 0) {
+      const far::Request& request = requests[request_of[i]];
+      const std::size_t at = request.whole() ? pins[i].unit * kUnit : 0;
+      error = take(pins[i], wanted[i].units, static_cast<std::byte*>(request.buffer) + at, wanted[i].to);
+    }
+    unpin(pins[i].record);
+  }
 }
 
 void FarLog::read_many(std::span<Wanted> wanted) {
@@ -78,30 +172,16 @@ void FarLog::read_many(std::span<Wanted> wanted) {
   Reader reader = borrow_reader(&failure);
   Port* const port = reader.port.get();
   forget(reader);
-  while (!wanted.empty()) {
-    std::array<Pin, Port::kPages> pins;
-    std::array<std::uint32_t, Port::kPages> slot;  // of wanted[i], the page that it is on
-    std::array<far::FarPage, Port::kPages> pages;
-    std::array<int, Port::kPages> errors;
-    errors.fill(failure);
-    const std::size_t count = std::min<std::size_t>(wanted.size(), Port::kPages);
-    std::uint32_t used = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      pins[i] = pin(wanted[i].location);
-      const auto* known = std::find(pages.begin(), pages.begin() + used, pins[i].record->page);
-      slot[i] = static_cast<std::uint32_t>(known - pages.begin());
-      if (slot[i] == used) pages[used++] = pins[i].record->page;
-    }
-    if (port != nullptr) port->transfer(far::Operation::read, std::span(pages).first(used), errors);
-    for (std::size_t i = 0; i < count; ++i) {
-      wanted[i].error = errors[slot[i]];
-      if (wanted[i].error == 0)
-        std::memcpy(wanted[i].to, port->page(slot[i]) + pins[i].unit * kUnit, wanted[i].units * kUnit);
-      unpin(pins[i].record);
-    }
-    wanted = wanted.subspan(count);
+  for (std::span<Wanted> left = wanted; !left.empty();) {
+    const std::size_t count = std::min<std::size_t>(left.size(), Port::kPages);
+    read_together(port, failure, left.first(count));
+    left = left.subspan(count);
   }
-  if (port != nullptr) return_reader(std::move(reader));
+  if (port == nullptr) return;
+  return_reader(std::move(reader));
+  // Once more, with the page that tells.
+  for (Wanted& each : wanted)
+    if (each.error == EBADMSG && check_units_ != 0) each.error = read(each.location, each.units, each.to);
 }
 
 int FarLog::read_large(const LargeObject& object, std::byte* to) {

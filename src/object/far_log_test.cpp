@@ -7,19 +7,18 @@
 #include <vector>
 
 #include "far/test_support.hpp"
+#include "object/testing/placed.hpp"
 
 namespace hinterland::object {
 namespace {
 
-struct Placed {
-  Location location;
-  std::uint32_t units;
-  std::uint64_t id;
-};
+using testing::content_of;
+using testing::Placed;
 
 class FarLogTest : public ::testing::Test {
  protected:
   void open(const std::string& url) {
+    cleaner.reset(), writer.reset();  // of the device before
     auto device = far::open_device(url, {});
     ASSERT_TRUE(device) << device.error().what();
     auto made = FarLog::create(std::move(*device), kGiB);
@@ -28,27 +27,11 @@ class FarLogTest : public ::testing::Test {
     writer = std::make_unique<FarWriter>(*log, std::move(*log->open_port()));
     cleaner = std::move(*log->open_port());
   }
-  static std::vector<std::uint64_t> content(std::uint64_t id, std::uint32_t units) {
-    std::vector<std::uint64_t> words(units);
-    for (std::uint32_t i = 0; i < units; ++i) words[i] = id * 0x9e3779b97f4a7c15 + i;
-    return words;
-  }
-  Placed place(std::uint64_t id, std::uint32_t units) {
-    const auto words = content(id, units);
-    const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
-    Location location = writer->place(bytes, units);
-    if (location == 0) {
-      EXPECT_TRUE(writer->full());
-      EXPECT_EQ(writer->flush(), 0u);
-      location = writer->place(bytes, units);
-    }
-    EXPECT_NE(location, 0u);
-    return {location, units, id};
-  }
+  Placed place(std::uint64_t id, std::uint32_t units) { return testing::place(*writer, id, units); }
   bool holds(const Placed& placed) {
     std::vector<std::uint64_t> words(placed.units);
     return log->read(placed.location, placed.units, reinterpret_cast<std::byte*>(words.data())) == 0 &&
-           words == content(placed.id, placed.units);
+           words == content_of(placed.id, placed.units);
   }
 
   std::unique_ptr<FarLog> log;
@@ -57,7 +40,7 @@ class FarLogTest : public ::testing::Test {
 };
 
 TEST_F(FarLogTest, WhatIsPlacedIsReadBack) {
-  for (const char* url : {"mem:", "zmem:"}) {
+  for (const char* url : {"mem:", "zmem:", "sim:inner=mem:"}) {
     open(url);
     std::vector<Placed> all;
     for (std::uint64_t id = 0; id < 5000; ++id)
@@ -76,7 +59,7 @@ TEST_F(FarLogTest, WhatIsPlacedIsReadBack) {
 TEST_F(FarLogTest, UnderChurnTheSpaceStaysBounded) {
   const std::uint64_t seed = far::testing::test_seed();
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
-  for (const char* url : {"mem:", "zmem:"}) {
+  for (const char* url : {"mem:", "zmem:", "sim:inner=mem:"}) {
     open(url);
     std::mt19937_64 random(seed);
     std::vector<Placed> live;
@@ -107,7 +90,7 @@ TEST_F(FarLogTest, UnderChurnTheSpaceStaysBounded) {
 TEST_F(FarLogTest, HalvesOfBlocksAreCleanedApartAndTogether) {
   const std::uint64_t seed = far::testing::test_seed();
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
-  for (const char* url : {"mem:", "zmem:"}) {
+  for (const char* url : {"mem:", "zmem:", "sim:inner=mem:"}) {
     open(url);
     std::mt19937_64 random(seed);
     std::vector<Placed> live;
@@ -161,7 +144,7 @@ TEST_F(FarLogTest, WhatCannotBeWrittenIsSaid) {
 
 TEST_F(FarLogTest, AFullDeviceIsSaid) {
   open("mem:?size=16M");
-  const auto words = content(1, 256);
+  const auto words = content_of(1, 256);
   Location location = 1;
   std::size_t placed = 0;
   while (location != 0 || writer->full()) {

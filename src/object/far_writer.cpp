@@ -23,11 +23,12 @@ bool FarWriter::take_page(far::FarPage* page) {
   return true;
 }
 
-// Objects of at most so many units are kept off the middle of a block, where less than as many stay unused: of the
+// Records of at most so many units are kept off the middle of a block, where less than as many stay unused: of the
 // block 6 % at most. Larger ones are not worth that.
 constexpr std::uint32_t kApartUnitsMax = kBlockUnits / 16;
 
-Location FarWriter::place(const std::byte* bytes, std::uint32_t units) {
+Location FarWriter::place(const std::byte* bytes, std::uint32_t object_units) {
+  const std::uint32_t units = log_.check_units() + object_units;  // of the record
   if (used_ < kHalfUnits && used_ + units > kHalfUnits && units <= kApartUnitsMax) used_ = kHalfUnits;
   if (open_ == 0 || used_ + units > kBlockUnits) {
     if (full()) return 0;
@@ -46,10 +47,15 @@ Location FarWriter::place(const std::byte* bytes, std::uint32_t units) {
     used_ = 0;
   }
   const std::uint64_t number = blocks_[open_ - 1];
-  std::memcpy(port_->page(open_ - 1) + std::size_t{used_} * kUnit, bytes, std::size_t{units} * kUnit);
+  std::byte* to = port_->page(open_ - 1) + std::size_t{used_} * kUnit;
   Block& block = log_.block(number);
   {
     HeldBlock held(block);
+    if (log_.check_units() != 0) {
+      const std::uint64_t check = FarLog::check_of(FarLog::seed_of(block, used_), object_units, bytes);
+      std::memcpy(to, &check, sizeof check);
+      to += kUnit;
+    }
     set_units(block.live, used_, units, true);
     block.joined = block.joined || (used_ < kHalfUnits && used_ + units > kHalfUnits);
     for_halves(block, used_, units, [](Block::Half& half, std::uint32_t count) {
@@ -57,6 +63,7 @@ Location FarWriter::place(const std::byte* bytes, std::uint32_t units) {
       half.record->live_units.fetch_add(count, std::memory_order_relaxed);
     });
   }
+  std::memcpy(to, bytes, std::size_t{object_units} * kUnit);
   log_.live_units_.fetch_add(units, std::memory_order_relaxed);
   const Location location = number * kBlockUnits + used_;
   used_ += units;

@@ -19,7 +19,8 @@ HL_KEEPING_REGISTERS(hl_guard_slow_write, hl_guard_bring_to_write);
 
 // A sequence begins with the instruction after the store that names it (else a signal between the two would leave it
 // without a name), and its last instruction is the access. 0x53053053: what glibc has told the kernel to expect in
-// front of the place where an interrupted one goes on.
+// front of the place where an interrupted one goes on. Of rcx, in which rorx leaves the address's lower bits as well,
+// the number of the part is in the lowest 24 bits; shrx looks at 6 of them, bzhi at 8.
 __asm__(R"asm(
 .macro hl_sequence name, letter, mask, otherwise, zero, access
 .L\name\()_\letter\():
@@ -27,8 +28,7 @@ __asm__(R"asm(
   lea .L\name\()_\letter\()_sequence(%rip), %rax
   mov %rax, %fs:(%r10)
 .L\name\()_\letter\()_begin:
-  mov %r11, %rcx
-  shr $40, %rcx
+  rorx $40, %r11, %rcx
   shrx %rcx, %r11, %rax
   mov (,%rax,8), %rax
   test $\mask, %al

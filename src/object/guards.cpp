@@ -16,13 +16,14 @@
 #include "base/log.hpp"
 #include "base/own_stack.hpp"
 #include "base/signal_mask.hpp"
+#include "object/block_profile.hpp"
 #include "object/entry.hpp"
 #include "object/guard_entries.hpp"
 
 namespace hinterland::object {
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
 // A fault of the program's own must meet its handler.
 constexpr std::uint64_t kAllButFaults =
@@ -146,6 +147,20 @@ int compare_text(const char* a, const char* b, std::size_t most) {
   return compare(a, b, bytes);
 }
 
+// Which of a block's bytes are asked for, as distances from its beginning: none where begin >= end.
+struct Stretch {
+  std::uintptr_t slot;
+  std::intptr_t begin, end;
+};
+Stretch stretch_of(const void* pointer, std::intptr_t from, std::intptr_t to) {
+  const auto number = reinterpret_cast<std::uintptr_t>(pointer);
+  const std::uintptr_t slot = number & ~((std::uintptr_t{1} << (number >> Window::kPartShift)) - 1);
+  const auto within = static_cast<std::intptr_t>(number - slot);
+  const auto bytes = static_cast<std::intptr_t>(current_window()->size_of(reinterpret_cast<const void*>(slot)));
+  // `from` and `to` may be the ends of their type.
+  return {slot, from < -within ? 0 : std::min(from, bytes) + within, to > bytes - within ? bytes : to + within};
+}
+
 template <typename Function>
 void put(GuardedModule& module, Guard place, Function function) {
   module.entries[static_cast<std::size_t>(place)] = reinterpret_cast<void (*)()>(function);
@@ -162,6 +177,8 @@ void fill_in(GuardedModule& module) {
   put(module, Guard::compare, compare);
   put(module, Guard::length, length);
   put(module, Guard::compare_text, compare_text);
+  put(module, Guard::borrow, borrow_bytes);
+  put(module, Guard::give_back, give_back_bytes);
   put(module, Guard::allocate, allocate);
   put(module, Guard::allocate_zeroed, allocate_zeroed);
   if (operators_are_the_librarys()) put(module, Guard::allocate_new, allocate);
@@ -177,6 +194,7 @@ Status begin_all(void (*before_first)()) {
         Error::make(0, "the program has a malloc of its own").remedy("compile it without --objects"));
   if (Status begun = begin_heap_as_told(); !begun) return begun;
   Status begun = begin_window();
+  if (begun) begin_block_counts(current_heap()->memory_limit());
   if (begun) before_first();
   return begun;
 }
@@ -207,6 +225,9 @@ void take_guarded_module(GuardedModule& module, void (*before_first)()) {
         module.version, kVersion);
     return;
   }
+  // By the profile, nothing pays: then no memory is kept for objects.
+  static const bool any_pays = choose_block_profile();
+  if (!any_pays) return;
   if (Status begun = begin_all(before_first); !begun) {
     log::warning("a program or library with guards keeps its heap on pages: %s%s%s", begun.error().what(),
                  begun.error().next_step()[0] != '\0' ? "; " : "", begun.error().next_step());
@@ -230,7 +251,7 @@ std::size_t size_of_block(void* block) {
 
 void* allocate_block(std::size_t bytes, bool zeroed) {
   Window* window = g_window.load(std::memory_order_relaxed);
-  if (bytes > Window::kBlockMax || window == nullptr) return nullptr;
+  if (bytes > Window::kBlockMax || window == nullptr || !block_profile().pays(bytes)) return nullptr;
   return apart([=] { return window->allocate(bytes, zeroed); });
 }
 
@@ -250,6 +271,25 @@ void move_bytes(void* to, const void* from, std::size_t bytes) {
     hl_guard_read_bytes(between, from, count);
     hl_guard_write_bytes(to, between, count);
   }
+}
+
+// As far from a multiple of 64 as the slot, so that what the program knows of alignments is true of the copy.
+void* borrow_bytes(void* pointer, std::intptr_t from, std::intptr_t to, void* room) {
+  const Stretch wanted = stretch_of(pointer, from, to);
+  if (wanted.begin >= wanted.end) return pointer;
+  std::byte* slot = static_cast<std::byte*>(room) + wanted.slot % 64;
+  hl_guard_read_bytes(slot + wanted.begin, reinterpret_cast<const std::byte*>(wanted.slot) + wanted.begin,
+                      static_cast<std::size_t>(wanted.end - wanted.begin));
+  return slot + (reinterpret_cast<std::uintptr_t>(pointer) - wanted.slot);
+}
+
+void give_back_bytes(void* pointer, void* borrowed, std::intptr_t from, std::intptr_t to) {
+  const Stretch written = stretch_of(pointer, from, to);
+  if (borrowed == pointer || written.begin >= written.end) return;
+  const std::byte* slot =
+      static_cast<const std::byte*>(borrowed) - (reinterpret_cast<std::uintptr_t>(pointer) - written.slot);
+  hl_guard_write_bytes(reinterpret_cast<std::byte*>(written.slot) + written.begin, slot + written.begin,
+                       static_cast<std::size_t>(written.end - written.begin));
 }
 
 }  // namespace hinterland::object

@@ -35,13 +35,15 @@ enum class Guard : std::uint32_t {
   compare,       // memcmp(), strlen(), strcmp(), strncmp(): either may be in the window
   length,
   compare_text,  // int(const char*, const char*, size_t): of strcmp, SIZE_MAX
+  borrow,        // void*(void* in_window, long from, long to, void* room): borrow_bytes()
+  give_back,     // void(void* in_window, void* borrowed, long from, long to)
   count
 };
 
 // In the program, once for each program or library with guards; src/compiler/guard_emit.cpp writes it. Without a
 // runtime it stays as it is: no address is in a window of size 0, and no entry is called that is null.
 struct GuardedModule {
-  std::uint32_t version;  // 1
+  std::uint32_t version;  // 2
   std::uint32_t bytes;    // of this structure
   std::uintptr_t base, size;
   void (*entries[static_cast<std::size_t>(Guard::count)])();
@@ -59,6 +61,15 @@ std::size_t size_of_block(void* block);
 void* allocate_block(std::size_t bytes, bool zeroed);
 // memmove() where either range may be in the window.
 void move_bytes(void* to, const void* from, std::size_t bytes);
+
+// For loops that work on a copy of a block (ADR 0073). Of the block in which `pointer` is, the bytes from pointer +
+// from to pointer + to, as far as they are the block's, are copied to `room`, which is at a multiple of 64. Returns
+// what stands for the pointer there: what is n bytes behind the pointer is n bytes behind that. Or the pointer
+// itself, where none of these bytes are a block's. Any thread; blocks while the object is brought.
+inline constexpr std::size_t kBorrowedRoom = Window::kBlockMax + 64;
+void* borrow_bytes(void* pointer, std::intptr_t from, std::intptr_t to, void* room);
+// The other way round, with what borrow_bytes() has returned for the pointer.
+void give_back_bytes(void* pointer, void* borrowed, std::intptr_t from, std::intptr_t to);
 
 // The process's, or nullptr.
 Window* current_window();

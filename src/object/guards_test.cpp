@@ -66,6 +66,82 @@ TEST(Guards, MovesOfBytes) {
   release_block(other);
 }
 
+// --- copies of blocks, for loops
+// --------------------------------------------------------------------------------------------------
+
+struct Room {
+  alignas(64) std::byte bytes[kBorrowedRoom];
+};
+
+TEST(GuardsCopies, WhatIsBorrowedIsTheBlocks) {
+  WindowForTest window;
+  HL_WINDOW_OR_SKIP(window);
+  Blocks blocks(1, 6);  // 48 bytes
+  std::uint64_t* block = blocks[0];
+  Room room;
+  std::memset(&room, 0xee, sizeof room);
+  auto* all = static_cast<std::uint64_t*>(borrow_bytes(block, INTPTR_MIN, INTPTR_MAX, room.bytes));
+  ASSERT_NE(all, block);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(all[i], Blocks::word_of(0, i));
+  EXPECT_EQ(all[6], 0xeeeeeeeeeeeeeeee);  // behind its end
+  EXPECT_EQ((reinterpret_cast<std::uintptr_t>(all) - reinterpret_cast<std::uintptr_t>(block)) % 64, 0u);
+  std::memset(&room, 0xee, sizeof room);
+  auto* some = static_cast<std::uint64_t*>(borrow_bytes(block + 2, -8, 16, room.bytes)) - 2;
+  EXPECT_EQ(some[0], 0xeeeeeeeeeeeeeeee);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(some[i], Blocks::word_of(0, i));
+  EXPECT_EQ(some[4], 0xeeeeeeeeeeeeeeee);
+  // From a pointer before the block, as programs have for arrays that are numbered from 1.
+  auto* before = static_cast<std::uint64_t*>(borrow_bytes(block, 40, INTPTR_MAX, room.bytes));
+  EXPECT_EQ(before[5], Blocks::word_of(0, 5));
+}
+
+TEST(GuardsCopies, WhatIsNoBlocksIsLeftWhereItIs) {
+  WindowForTest window;
+  HL_WINDOW_OR_SKIP(window);
+  void* block = allocate_block(100, true);
+  Room room;
+  EXPECT_EQ(borrow_bytes(block, 200, 300, room.bytes), block);
+  EXPECT_EQ(borrow_bytes(block, -300, 0, room.bytes), block);
+  EXPECT_EQ(borrow_bytes(block, 8, 8, room.bytes), block);
+  EXPECT_EQ(borrow_bytes(block, INTPTR_MAX, INTPTR_MIN, room.bytes), block);
+  release_block(block);
+  EXPECT_EQ(borrow_bytes(block, 0, 100, room.bytes), block);
+  give_back_bytes(block, block, 0, 100);  // of nothing that was borrowed
+}
+
+TEST(GuardsCopies, OnlyWhatWasWrittenGoesBack) {
+  WindowForTest window;
+  HL_WINDOW_OR_SKIP(window);
+  Blocks blocks(1, 256);
+  std::uint64_t* block = blocks[0];
+  Room room;
+  auto* copy = static_cast<std::uint64_t*>(borrow_bytes(block, INTPTR_MIN, INTPTR_MAX, room.bytes));
+  for (std::size_t i = 0; i < 256; ++i) copy[i] = i;
+  guarded_write(block + 9, 77);  // by another thread, meanwhile
+  give_back_bytes(block, copy, 80, 160);
+  EXPECT_EQ(guarded_read(block + 9), 77u);
+  for (std::size_t i = 10; i < 20; ++i) EXPECT_EQ(guarded_read(block + i), i);
+  EXPECT_EQ(guarded_read(block + 20), Blocks::word_of(0, 20));
+  EXPECT_EQ(window->pages_brought_home(), 0u);
+}
+
+TEST(GuardsCopies, OfBlocksThatAreFarOrHome) {
+  WindowForTest window;
+  HL_WINDOW_OR_SKIP(window);
+  Blocks blocks(10'000, 250);  // 20 MB
+  Room room;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i % 100 == 0) static_cast<void>(*static_cast<volatile std::uint64_t*>(blocks[i]));  // its page goes home
+    auto* copy = static_cast<std::uint64_t*>(borrow_bytes(blocks[i], 0, 2000, room.bytes));
+    for (std::size_t at = 0; at < 250; ++at) ASSERT_EQ(copy[at], Blocks::word_of(i, at));
+    for (std::size_t at = 0; at < 250; ++at) copy[at] = Blocks::word_of(i + 1, at);
+    give_back_bytes(blocks[i], copy, 0, 2000);
+  }
+  EXPECT_NE(current_heap()->figures().brought.load(), 0u);
+  EXPECT_NE(window->pages_brought_home(), 0u);
+  EXPECT_EQ(blocks.count_wrong(1), 0u);
+}
+
 // --- what all of them rest on
 // ----------------------------------------------------------------------------------------
 
@@ -246,8 +322,8 @@ std::string said_of(GuardedModule& module) {
 }
 
 TEST(GuardsModules, AnotherVersionIsLeftAlone) {
-  GuardedModule newer{2, sizeof(GuardedModule), 0, 0, {}}, longer{1, sizeof(GuardedModule) + 8, 0, 0, {}};
-  EXPECT_NE(said_of(newer).find("guards by the compiler of version 2"), std::string::npos);
+  GuardedModule newer{3, sizeof(GuardedModule), 0, 0, {}}, longer{2, sizeof(GuardedModule) + 8, 0, 0, {}};
+  EXPECT_NE(said_of(newer).find("guards by the compiler of version 3"), std::string::npos);
   EXPECT_NE(said_of(longer).find("stays on pages"), std::string::npos);
   EXPECT_EQ(newer.size, 0u);
   EXPECT_EQ(newer.entries[0], nullptr);
@@ -255,7 +331,7 @@ TEST(GuardsModules, AnotherVersionIsLeftAlone) {
 
 // As this one, whose free() is not the preloaded library's.
 TEST(GuardsModules, AProgramWithAMallocOfItsOwn) {
-  GuardedModule module{1, sizeof(GuardedModule), 0, 0, {}};
+  GuardedModule module{2, sizeof(GuardedModule), 0, 0, {}};
   EXPECT_NE(said_of(module).find("the program has a malloc of its own"), std::string::npos);
   EXPECT_EQ(module.size, 0u);
 }

@@ -82,6 +82,26 @@ Task look(const ptr<Record>& p, std::uint64_t id, std::size_t* right) {
   *right += there->holds(id);
 }
 
+// A library from before there were coroutines has no room for what they call.
+TEST(Versions, OfAnOlderLibraryNothingIsAsked) {
+  const std::uint32_t now = std::exchange(hl_objects.abi_version, hl::far::detail::kAbiVersion - 1);
+  EXPECT_EQ(arrivals().descriptor(), -1);
+  ptr<Record> local = hl::far::make<Record>();
+  {
+    scope held;
+    EXPECT_NE(local.deref(held), nullptr);
+  }
+  int error = 0;
+  try {
+    hl::far::start({});
+  } catch (const std::system_error& refused) {
+    error = refused.code().value();
+  }
+  EXPECT_EQ(error, ENOTSUP);
+  EXPECT_EQ(hl_objects.size, 0);
+  hl_objects.abi_version = now;
+}
+
 TEST(HeapPin, WhatIsLocalGoesOnAtOnce) {
   HeapForTest heap("sim:latency=1ms,inner=mem:");
   std::vector<ptr<Record>> items = records(10);

@@ -21,12 +21,18 @@ std::uint32_t Port::transfer(far::Operation operation, std::span<const far::FarP
   HL_CHECK(first + pages.size() <= kPages && errors.size() >= pages.size());
   std::array<far::Request, kPages> requests;
   for (std::size_t i = 0; i < pages.size(); ++i)
-    requests[i] = {operation, pages[i], page(first + static_cast<std::uint32_t>(i)), i};
+    requests[i] = {operation, pages[i], page(first + static_cast<std::uint32_t>(i)), 0};
+  return transfer(std::span(requests).first(pages.size()), errors);
+}
+
+std::uint32_t Port::transfer(std::span<far::Request> requests, std::span<int> errors) {
+  HL_CHECK(requests.size() <= kPages && errors.size() >= requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].tag = i;
   std::uint32_t submitted = 0, completed = 0, failed = 0;
-  const auto count = static_cast<std::uint32_t>(pages.size());
+  const auto count = static_cast<std::uint32_t>(requests.size());
   while (completed < count) {
     if (submitted < count) {
-      const int took = channel_->submit(std::span(requests).subspan(submitted, count - submitted));
+      const int took = channel_->submit(requests.subspan(submitted, count - submitted));
       if (took < 0) {  // lost: what it did not take never completes
         for (; submitted < count; ++submitted, ++completed, ++failed) errors[submitted] = -took;
       } else {

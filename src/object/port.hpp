@@ -27,6 +27,8 @@ class Port {
   // failed.
   std::uint32_t transfer(far::Operation operation, std::span<const far::FarPage> pages, std::span<int> errors,
                          std::uint32_t first = 0);
+  // Requests into pages of this port, whose tags are overwritten. As above.
+  std::uint32_t transfer(std::span<far::Request> requests, std::span<int> errors);
 
  private:
   struct alignas(kPageSize) Pages {

@@ -18,24 +18,32 @@ class HeapForTest {
  public:
   explicit HeapForTest(const std::string& url = "mem:", std::uint64_t local_bytes = HeapOptions::kLocalBytesMin,
                        unsigned evacuators = 1) {
-    register_fork_handlers();
     auto device = far::open_device(url, {});
     if (!device) {
       ADD_FAILURE() << device.error().what();
       return;
     }
-    HeapOptions options;
-    options.local_bytes = local_bytes;
-    options.evacuators = evacuators;
-    options.arena_bytes = 16 * kGiB;
-    options.far_bytes_max = 16 * kGiB;
-    if (Status begun = begin_heap(options, std::move(*device)); !begun) ADD_FAILURE() << begun.error().what();
+    begin(std::move(*device), local_bytes, evacuators);
+  }
+  HeapForTest(std::unique_ptr<far::Device> device, std::uint64_t local_bytes, unsigned evacuators) {
+    begin(std::move(device), local_bytes, evacuators);
   }
   ~HeapForTest() { end_heap(); }
   HeapForTest(const HeapForTest&) = delete;
   HeapForTest& operator=(const HeapForTest&) = delete;
 
   Heap* operator->() const { return current_heap(); }
+
+ private:
+  static void begin(std::unique_ptr<far::Device> device, std::uint64_t local_bytes, unsigned evacuators) {
+    register_fork_handlers();
+    HeapOptions options;
+    options.local_bytes = local_bytes;
+    options.evacuators = evacuators;
+    options.arena_bytes = 16 * kGiB;
+    options.far_bytes_max = 16 * kGiB;
+    if (Status begun = begin_heap(options, std::move(device)); !begun) ADD_FAILURE() << begun.error().what();
+  }
 };
 
 // An object of any size, all of whose bytes follow from `id`.

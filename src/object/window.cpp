@@ -14,6 +14,7 @@
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
+#include "object/block_profile.hpp"
 #include "paging/place/runtime_thread.hpp"
 
 namespace hinterland::object {
@@ -135,7 +136,10 @@ void* Window::allocate(std::size_t bytes, bool zeroed) {
   std::uint32_t slot;
   if (!take_slot(part, shift, &slot)) return nullptr;
   const std::uintptr_t address = begin_of(shift) + (std::uintptr_t{slot} << shift);
-  if (fill_slot(address, rounded, zeroed)) return reinterpret_cast<void*>(address);
+  if (fill_slot(address, rounded, zeroed)) {
+    if (block_profile().counts()) block_profile().made(bytes);
+    return reinterpret_cast<void*>(address);
+  }
   LockGuard guard(part.mutex);
   part.free.push_back(slot);
   return nullptr;
@@ -198,6 +202,8 @@ int Window::reach(std::uintptr_t address, bool write) {
   LockGuard guard(lock_of(address));
   if (size_at(slot) == 0 || home_of(address).load(std::memory_order_relaxed) != 0) return 0;
   reached_.fetch_add(1, std::memory_order_relaxed);
+  if (block_profile().counts() && is_kind(word_of(address)->load(std::memory_order_relaxed), kFar))
+    block_profile().brought(size_at(slot) * kSizeUnit, address);
   int error = 0;
   heap_.reach(word_of(address), write ? std::uint32_t{hl::far::detail::kReachWrite} : 0, &error);
   return error;

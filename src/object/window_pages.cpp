@@ -11,6 +11,7 @@
 #include "base/check.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
+#include "object/block_profile.hpp"
 #include "object/window.hpp"
 
 namespace hinterland::object {
@@ -123,6 +124,8 @@ bool Window::collect_locked(std::uintptr_t page) {
   for (std::size_t i = 0; i < kPageSize / step; ++i) {
     const std::size_t bytes = size_of(reinterpret_cast<const void*>(page + i * step));
     if (bytes == 0) continue;
+    if (block_profile().counts() && is_kind(moved_[i].load(std::memory_order_relaxed), kFar))
+      block_profile().brought(bytes, page);
     KeepersScope scope(*slot_);
     int error = 0;
     const void* object = heap_.reach(&moved_[i], 0, &error);

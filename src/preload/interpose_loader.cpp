@@ -6,7 +6,10 @@
 // left out, and who asks libc for a function gets the one that any other library of the program is bound to, if that
 // is one of ours.
 //
-// Left as they are: RTLD_NEXT, whose caller stands between the program and libc as we do; dlvsym; and dlmopen, whose
+// dlvsym asks for one of several versions of a function. Where that is the one that libc gives by default, the
+// program gets what dlsym gives it; an older version that libc keeps beside it is another function, and stays libc's.
+//
+// Left as they are: RTLD_NEXT, whose caller stands between the program and libc as we do; and dlmopen, whose
 // namespaces have a libc and a heap of their own.
 #include <dlfcn.h>
 
@@ -15,6 +18,7 @@
 
 #include "base/log.hpp"
 #include "preload/catching.hpp"
+#include "preload/libc_symbol.hpp"
 #include "preload/object_names.hpp"
 #include "preload/own_calls.hpp"
 #include "preload/state.hpp"
@@ -22,6 +26,7 @@
 namespace {
 
 using Lookup = void* (*)(void*, const char*);
+using VersionLookup = void* (*)(void*, const char*, const char*);
 
 // The path of the object that has this address, nullptr where there is none.
 const char* path_of(const void* address) {
@@ -31,19 +36,22 @@ const char* path_of(const void* address) {
 
 }  // namespace
 
-// Both ask who calls them, so they are jumped to.
+// They ask who calls them, so they are jumped to.
 extern "C" {
 __attribute__((used, visibility("hidden"))) std::uintptr_t hinterland_next_dlopen = 0;
 __attribute__((used, visibility("hidden"))) std::uintptr_t hinterland_next_dlsym = 0;
+__attribute__((used, visibility("hidden"))) std::uintptr_t hinterland_next_dlvsym = 0;
 
-// libc's, which cannot be asked for by itself. In libdl.so.2 before glibc 2.34.
+// libc's, which cannot be asked for by themselves: these names are ours.
 static Lookup next_dlsym() {
-  if (hinterland_next_dlsym == 0) {
-    void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
-    if (found == nullptr) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    hinterland_next_dlsym = reinterpret_cast<std::uintptr_t>(found);
-  }
+  if (hinterland_next_dlsym == 0)
+    hinterland_next_dlsym = reinterpret_cast<std::uintptr_t>(hinterland::find_in_libc("dlsym"));
   return reinterpret_cast<Lookup>(hinterland_next_dlsym);
+}
+static VersionLookup next_dlvsym() {
+  if (hinterland_next_dlvsym == 0)
+    hinterland_next_dlvsym = reinterpret_cast<std::uintptr_t>(hinterland::find_in_libc("dlvsym"));
+  return reinterpret_cast<VersionLookup>(hinterland_next_dlvsym);
 }
 
 // What to return, or nullptr: libc's is to look, and to say what is wrong.
@@ -58,6 +66,17 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlsym(void* 
   if (of_program == nullptr || of_program == found) return found;
   using namespace hinterland::object_names;
   return is_ours(path_of(of_program)) && is_libc(path_of(found)) ? of_program : found;
+}
+
+__attribute__((used, visibility("hidden"))) void* hinterland_before_dlvsym(void* library, const char* name,
+                                                                           const char* version) {
+  VersionLookup next = next_dlvsym();
+  if (library == RTLD_NEXT || library == RTLD_DEFAULT || name == nullptr || version == nullptr ||
+      hinterland::mode() == hinterland::Mode::native)
+    return nullptr;
+  void* found = next(library, name, version);
+  if (found == nullptr || found != next_dlsym()(library, name)) return found;
+  return hinterland_before_dlsym(library, name);
 }
 
 __attribute__((used, visibility("hidden"))) int hinterland_before_dlopen(const char* path, int flags) {
@@ -103,5 +122,22 @@ __attribute__((naked)) void hinterland_dlsym() {
       "ret\n"
       "1:\n\t"
       "jmp *hinterland_next_dlsym(%rip)");
+}
+
+__attribute__((visibility("default"))) void hinterland_dlvsym() __asm__("dlvsym");
+__attribute__((naked)) void hinterland_dlvsym() {
+  __asm__(
+      "push %rdi\n\t"
+      "push %rsi\n\t"
+      "push %rdx\n\t"
+      "call hinterland_before_dlvsym\n\t"
+      "pop %rdx\n\t"
+      "pop %rsi\n\t"
+      "pop %rdi\n\t"
+      "test %rax, %rax\n\t"
+      "jz 1f\n\t"
+      "ret\n"
+      "1:\n\t"
+      "jmp *hinterland_next_dlvsym(%rip)");
 }
 }

@@ -6,6 +6,7 @@
 #include <cstdarg>
 
 #include "preload/allocation_watch.hpp"
+#include "preload/descriptor_guards.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/mappings.hpp"
 #include "preload/process_advice.hpp"
@@ -32,6 +33,7 @@ int as_status(int result) {
 
 void* map(void* address, std::size_t length, int protection, int flags, int descriptor, off_t offset) {
   if (!serves_program()) return as_pointer(raw::mmap(number(address), length, protection, flags, descriptor, offset));
+  if ((flags & MAP_ANONYMOUS) == 0 && descriptor_guards::refuses(descriptor, descriptor, nullptr)) return MAP_FAILED;
   std::uint64_t since_ns = allocation_watch::before_mapping();
   std::intptr_t made =
       uninterrupted([=] { return mappings::map(number(address), length, protection, flags, descriptor, offset); });

@@ -17,6 +17,7 @@
 #include "base/signal_mask.hpp"
 #include "paging/program_end.hpp"
 #include "preload/copying.hpp"
+#include "preload/descriptor_guards.hpp"
 #include "preload/descriptors.hpp"
 #include "preload/forking.hpp"
 #include "preload/limits.hpp"
@@ -161,6 +162,7 @@ extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long 
     return as_libc(trap_signal::change_mask_by_call(static_cast<int>(a), at(b), at(c), bytes(d)));
   if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
   if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e, f));
+  if (descriptor_guards::refuses_call(number, a, b, c, e)) return -1;
   if (number == SYS_fork) return forking::fork_plain();
   if (number == SYS_clone && forking::copies_memory(static_cast<std::uint64_t>(a)))
     return forking::fork_by_clone(static_cast<std::uint64_t>(a), static_cast<int*>(at(c)), static_cast<int*>(at(d)));

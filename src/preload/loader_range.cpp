@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+
 #include "preload/object_names.hpp"
 
 namespace hinterland::loader_range {

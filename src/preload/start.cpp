@@ -10,6 +10,7 @@
 #include "base/stats.hpp"
 #include "preload/catching.hpp"
 #include "preload/crash.hpp"
+#include "preload/descriptor_guards.hpp"
 #include "preload/ending.hpp"
 #include "preload/far_heap.hpp"
 #include "preload/forking.hpp"
@@ -90,6 +91,7 @@ void begin(const char* program) {
   ending::prepare();
   forking::prepare();
   resolve_masks();
+  descriptor_guards::prepare();
   if (int problem = catches ? catching::start() : 0; problem != 0) return refuse_to_catch(-problem, program);
   own_calls::report(catches);
   atexit(ending::finish_if_own);  // first registered, last to run

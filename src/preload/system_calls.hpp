@@ -37,6 +37,8 @@ constexpr Notice notice_of(Kind kind) {
     case Kind::memory:
     case Kind::sealing:
     case Kind::table:
+    case Kind::file:
+    case Kind::file_pointer:
     case Kind::ending:
     case Kind::actions:
     case Kind::child:

@@ -97,6 +97,8 @@ int apply(const hl_operator* which, const void* argument, const hl_piece* pieces
 
 }  // namespace hinterland::hint
 
+static_assert(sizeof(struct hl_runtime) == 120, "hl_runtime has got a field: abi_version is one more with it");
+
 // C linkage: hint.h declares it.
 __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
     .abi_version = 5,

@@ -37,8 +37,8 @@ struct ServerState {
   // Figures; relaxed.
   std::atomic<std::uint64_t> joined{0};     // connections that have joined a session; guards a limit
   std::atomic<std::uint64_t> strangers{0};  // see Strangers
-  std::atomic<std::uint64_t> connections{0}, requests{0}, pages_read{0}, pages_written{0}, pages_discarded{0},
-      pages_computed{0}, handshakes_refused{0}, connections_cut{0};
+  std::atomic<std::uint64_t> connections{0}, requests{0}, pages_read{0}, ranges_read{0}, pages_written{0},
+      pages_discarded{0}, pages_computed{0}, handshakes_refused{0}, connections_cut{0};
 };
 
 inline void add(std::atomic<std::uint64_t>& figure, std::uint64_t amount) {
@@ -95,6 +95,7 @@ class Connection {
   bool on_session(const far::wire::Header& request, std::span<const std::byte> body);
   bool try_attach();
   bool on_read(const far::wire::Header& request, std::span<const far::wire::PageNumber> pages);
+  bool on_read_ranges(const far::wire::Header& request, std::span<const far::wire::Range> ranges);
   bool on_write(const far::wire::Header& request, std::span<const far::wire::PageNumber> pages);
   bool on_discard(const far::wire::Header& request, std::span<const far::wire::Run> runs);
   bool on_compute(const far::wire::Header& request, std::span<const std::byte> body);

@@ -168,6 +168,25 @@ Piece piece(testing::FuzzInput& input, std::uint64_t page) {
   return made;
 }
 
+// Parts of pages, mostly within them and as long as the header says; `any_length`: as long as the input says.
+Bytes ranges(testing::FuzzInput& input, Header header, bool any_length) {
+  Bytes list;
+  std::uint32_t together = 0;
+  for (std::uint16_t i = 0; i < header.count; ++i) {
+    const std::uint64_t page = take_page(input) % kPageNumbers;
+    const auto how = input.take<std::uint8_t>();
+    const std::uint32_t offset = how >= 240 ? input.take<std::uint16_t>() % 4096u : how * 8u;
+    const std::uint32_t bytes = how >= 224 ? input.take<std::uint16_t>() % 4096u + 1 : how + 1u;
+    put(list, bytes_of(make_range(FarPage{page}, offset, bytes)));
+    together += bytes;
+  }
+  header.slab = any_length ? input.take<std::uint32_t>() : together;
+  Bytes out;
+  put(out, bytes_of(header));
+  put(out, list);
+  return out;
+}
+
 Bytes request(testing::FuzzInput& input) {
   auto kind = input.take<std::uint8_t>();
   Bytes out;
@@ -175,10 +194,10 @@ Bytes request(testing::FuzzInput& input) {
     put(out, std::as_bytes(input.take_bytes(input.take<std::uint8_t>())));
     return out;
   }
-  // 0 to 8 and 12 to 14: the first nine; 9 to 11: compute, find_operator, apply.
-  Type type{static_cast<std::uint16_t>(kind % 16 < 9 || kind % 16 > 11 ? kind % 16 % 9 + 1 : kind % 16 + 1)};
+  // 0 to 8, 13 and 14: the first nine; 9 to 12: compute, find_operator, apply, read_ranges.
+  Type type{static_cast<std::uint16_t>(kind % 16 < 13 ? kind % 16 + 1 : kind % 16 % 9 + 1)};
   auto count =
-      static_cast<std::uint16_t>(kind % 16 < 12 ? input.take<std::uint8_t>() % 8 + 1 : input.take<std::uint8_t>());
+      static_cast<std::uint16_t>(kind % 16 < 13 ? input.take<std::uint8_t>() % 8 + 1 : input.take<std::uint8_t>());
   const bool computes = type == Type::compute || type == Type::apply;
   bool counted = type >= Type::discard && type != Type::find_operator;
   Header header = make_request(type, counted ? count : std::uint16_t{0}, input.take<std::uint8_t>());
@@ -186,6 +205,7 @@ Bytes request(testing::FuzzInput& input) {
   if (type == Type::slab_release) header.slab = input.take<std::uint8_t>() % 8u;
   if (type == Type::compute) header.slab = input.take<std::uint8_t>() % 10u;
   if (type == Type::apply) header.slab = operator_field(input.take<std::uint8_t>() % 32 == 31, 4);
+  if (type == Type::read_ranges) return ranges(input, header, kind / 16 == 15);
   if (kind / 16 == 15) header = input.take<Header>();  // any header, with the body that its type would have
   put(out, bytes_of(header));
   if (type == Type::compute) put(out, bytes_of(computation(input)));

@@ -13,6 +13,7 @@ using far::wire::Fault;
 using far::wire::Header;
 using far::wire::PageNumber;
 using far::wire::Piece;
+using far::wire::Range;
 using far::wire::Run;
 using far::wire::Type;
 
@@ -52,6 +53,8 @@ bool Connection::on_request(const Header& request, std::span<const std::byte> li
       return on_discard(request, list_of<Run>(list));
     case Type::read:
       return on_read(request, list_of<PageNumber>(list));
+    case Type::read_ranges:
+      return on_read_ranges(request, list_of<Range>(list));
     case Type::write:
       return on_write(request, list_of<PageNumber>(list));
     case Type::compute:
@@ -114,6 +117,7 @@ bool Connection::try_attach() {
   body.page_bytes = static_cast<std::uint32_t>(kPageSize);
   body.operations = state_.options.compute ? hl::far::detail::operations_known : 0;
   body.operators = state_.operators != nullptr ? state_.operators->count() : 0;
+  body.ranges = 1u;
   body.grace_ms =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(state_.options.resume_grace_ns / 1'000'000, UINT32_MAX));
   reply(std::bit_cast<Header>(body));
@@ -146,6 +150,27 @@ bool Connection::on_read(const Header& request, std::span<const PageNumber> page
       parts_.push_back({memory, kPageSize});
   }
   add(state_.pages_read, pages.size());
+  return true;
+}
+
+bool Connection::on_read_ranges(const Header& request, std::span<const Range> ranges) {
+  if (check_ranges(ranges, request.slab) != Fault::none) return false;
+  const std::size_t held_before = held_.size();
+  Code code = Code::ok;
+  for (const Range& range : ranges) {
+    HeldPage page = session_->hold(range_page(range));
+    if (!page) code = Code::not_yours;
+    held_.push_back(std::move(page));
+  }
+  if (code != Code::ok) held_.resize(held_before);
+  Header header = make_reply(request, code);
+  header.stamp = echo_of(ranges);
+  reply(header);
+  for (std::size_t i = held_before; i < held_.size(); ++i) {
+    const Range range = ranges[i - held_before];
+    parts_.push_back({held_[i].memory() + range_offset(range), range_bytes(range)});
+  }
+  if (code == Code::ok) add(state_.ranges_read, ranges.size());
   return true;
 }
 

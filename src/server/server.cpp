@@ -182,6 +182,7 @@ ServerStats Server::stats() const {
       .pages_read = value(state.pages_read),
       .pages_written = value(state.pages_written),
       .pages_discarded = value(state.pages_discarded),
+      .ranges_read = value(state.ranges_read),
       .pages_computed = value(state.pages_computed),
       .handshakes_refused = value(state.handshakes_refused),
       .connections_cut = value(state.connections_cut),

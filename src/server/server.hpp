@@ -48,6 +48,7 @@ struct ServerStats {
   std::uint64_t slabs_to_wipe;                               // now; of nobody, and their memory not yet given back
   std::uint64_t requests;                                    // messages served
   std::uint64_t pages_read, pages_written, pages_discarded;  // of 4 KiB
+  std::uint64_t ranges_read;                                 // parts of pages
   std::uint64_t pages_computed;                              // pieces of pages that something was computed on
   std::uint64_t handshakes_refused;  // wrong or missing key, wrong version, not ours, too slow, too many
   std::uint64_t connections_cut;     // for breaking the protocol

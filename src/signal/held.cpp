@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/raw_call.hpp"
+#include "base/readable.hpp"
 #include "base/units.hpp"
 #include "signal/local_memory.hpp"
 
@@ -77,18 +78,6 @@ void Held::text(const char* pointer) {
     if (!hold(pointer + at, to_end, false) || std::memchr(pointer + at, 0, to_end) != nullptr) return;
     at += to_end;
   }
-}
-
-// The kernel reads the eight bytes before it finds that there is no such way to change a mask.
-bool Held::is_readable(const void* pointer, std::size_t bytes) {
-  constexpr long kNoWay = -1, kWord = 8;
-  const auto first = reinterpret_cast<std::uintptr_t>(pointer), end = first + bytes;
-  if (end < first) return false;
-  for (std::uintptr_t at = first; at < end; at = page_floor(at) + kPageSize)
-    if (raw::call(SYS_rt_sigprocmask, kNoWay, static_cast<long>(at & ~std::uintptr_t{kWord - 1}), 0, kWord) ==
-        -EFAULT)
-      return false;
-  return true;
 }
 
 void Held::texts(char* const* pointers) {

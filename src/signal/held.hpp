@@ -41,8 +41,6 @@ class Held {
   void vector(const iovec* parts, std::size_t count, bool write, std::size_t most = 1024);
   void message(const msghdr* message, bool receive);
   void messages(const mmsghdr* messages, std::size_t count, bool receive);
-  // Whether what is held can be looked at: where a pointer is wrong, the kernel has to find that, not we.
-  static bool is_readable(const void* pointer, std::size_t bytes);
 
   // Lets go; keeps errno, and returns what it is given.
   template <typename T>

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "base/raw_call.hpp"
+#include "base/readable.hpp"
 #include "signal/interposed.hpp"
 #include "signal/self_paging.hpp"
 #include "signal/system_calls.hpp"
@@ -17,7 +18,7 @@ const void* at(std::uint64_t address) { return reinterpret_cast<const void*>(add
 
 void hold_block(Held& held, const iocb* block) {
   held.out(block);  // the kernel writes its key
-  if (!Held::is_readable(block, sizeof *block)) return;
+  if (!is_readable(block, sizeof *block)) return;
   const void* named = at(block->aio_buf);
   switch (block->aio_lio_opcode) {
     case IOCB_CMD_PREAD:
@@ -41,11 +42,11 @@ struct Buffers {
 
 Buffers buffers_of(long operation, const void* what, std::size_t count) {
   if (operation == IORING_REGISTER_BUFFERS) return {static_cast<const iovec*>(what), count};
-  if (operation == IORING_REGISTER_BUFFERS2 && Held::is_readable(what, sizeof(io_uring_rsrc_register))) {
+  if (operation == IORING_REGISTER_BUFFERS2 && is_readable(what, sizeof(io_uring_rsrc_register))) {
     const auto* asked = static_cast<const io_uring_rsrc_register*>(what);
     return {static_cast<const iovec*>(at(asked->data)), asked->nr};
   }
-  if (operation == IORING_REGISTER_BUFFERS_UPDATE && Held::is_readable(what, sizeof(io_uring_rsrc_update2))) {
+  if (operation == IORING_REGISTER_BUFFERS_UPDATE && is_readable(what, sizeof(io_uring_rsrc_update2))) {
     const auto* asked = static_cast<const io_uring_rsrc_update2*>(what);
     return {static_cast<const iovec*>(at(asked->data)), asked->nr};
   }
@@ -61,7 +62,7 @@ long submit_held(long context, long count, const void* blocks) {
   for (long taken = 0; taken < count; ++taken, ++block) {
     Held held;
     held.in(block);
-    if (Held::is_readable(block, sizeof *block)) hold_block(held, *block);
+    if (is_readable(block, sizeof *block)) hold_block(held, *block);
     long result = held.done(raw::call(SYS_io_submit, context, 1, raw::word_of(block)));
     if (result != 1) return taken != 0 ? taken : result;
   }

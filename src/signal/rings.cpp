@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/raw_call.hpp"
+#include "base/readable.hpp"
 #include "base/units.hpp"
 #include "signal/local_memory.hpp"
 #include "signal/self_paging.hpp"
@@ -253,7 +254,7 @@ void remember(int descriptor, const io_uring_params& about) {
 void hold_wait(Held& held, const long (&a)[6]) {
   const auto* asked = reinterpret_cast<const io_uring_getevents_arg*>(a[4]);
   held.in(asked, kPageSize);
-  if ((a[3] & IORING_ENTER_EXT_ARG) == 0 || asked == nullptr || !Held::is_readable(asked, sizeof *asked)) return;
+  if ((a[3] & IORING_ENTER_EXT_ARG) == 0 || asked == nullptr || !is_readable(asked, sizeof *asked)) return;
   held.in(reinterpret_cast<const void*>(asked->ts), 2 * sizeof(long));
   held.in(reinterpret_cast<const void*>(asked->sigmask), sizeof(long));
 }

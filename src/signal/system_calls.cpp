@@ -11,6 +11,7 @@
 #include <array>
 
 #include "base/raw_call.hpp"
+#include "base/readable.hpp"
 #include "signal/interposed.hpp"
 #include "signal/self_paging.hpp"
 #include "signal/transfers.hpp"
@@ -105,7 +106,7 @@ void hold_page(Held& held, long argument) { held.out(pointer<void>(argument), kP
 // Words that others wait for, and a mask behind a pointer.
 void hold_waiters(Held& held, const futex_waitv* waiters, std::size_t count) {
   held.in(waiters, count * sizeof *waiters);
-  for (std::size_t i = 0; i < count && Held::is_readable(&waiters[i], sizeof *waiters); ++i)
+  for (std::size_t i = 0; i < count && is_readable(&waiters[i], sizeof *waiters); ++i)
     held.in(pointer<const void>(static_cast<long>(waiters[i].uaddr)), sizeof(std::uint64_t));
 }
 void hold_mask(Held& held, long argument) {
@@ -115,7 +116,7 @@ void hold_mask(Held& held, long argument) {
   };
   const auto* mask = pointer<const Mask>(argument);
   held.in(mask);
-  if (mask != nullptr && Held::is_readable(mask, sizeof *mask)) held.in(mask->bits, sizeof(std::uint64_t));
+  if (mask != nullptr && is_readable(mask, sizeof *mask)) held.in(mask->bits, sizeof(std::uint64_t));
 }
 
 void hold_lead(Held& held, const Lead& lead, Arguments a) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 
+#include "base/readable.hpp"
 #include "base/units.hpp"
 #include "signal/held.hpp"
 
@@ -48,7 +49,7 @@ ssize_t in_steps(int descriptor, const void* pointer, std::size_t bytes, bool in
 __attribute__((noinline)) inline bool can_look_at(const iovec* parts, std::size_t count) {
   Held held;
   held.in(parts, count * sizeof *parts);
-  return held.done(Held::is_readable(parts, count * sizeof *parts));
+  return held.done(is_readable(parts, count * sizeof *parts));
 }
 
 // More than can be held at once, a few parts at a time. A function of its own, whose part of the stack is not used

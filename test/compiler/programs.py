@@ -15,6 +15,7 @@ PROGRAMS = {
                                         ["-O2", "-fno-vectorize", "-fno-unroll-loops"], ["-O2", "-mavx2"]]),
     "words": ("words.cpp", "clang++-19", [["-O1"], ["-O2", "-g"], ["-O3", "-ffunction-sections", "-Wl,--gc-sections"]]),
     "lto": ("words.cpp", "clang++-19", [["-O2", "-flto", "-fuse-ld=lld"], ["-O2", "-flto=thin", "-fuse-ld=lld"]]),
+    "fortran": ("arrays.f90", "flang-new-19", [["-O1"], ["-O3", "-g"]]),
 }
 FAR = ["4M", "10M"]
 
@@ -30,12 +31,13 @@ def check(name, plugin, preload, folder):
     source, compiler, variants = PROGRAMS[name]
     runner = Runner(preload, folder)
     source, plain = HERE / "programs" / source, folder + "/plain"
-    call([compiler, "-O2", "-pthread", source, "-o", plain])
+    its_own = ["-module-dir", folder] if name == "fortran" else ["-pthread"]  # which flang does not know
+    call([compiler, "-O2", *its_own, source, "-o", plain])
     expected = call([plain]).stdout
     expect(expected, "the plain program prints something")
     for number, options in enumerate(v for v in variants if supported(v, folder)):
         hinted = f"{folder}/hinted{number}"
-        call([compiler, f"-fpass-plugin={plugin}", "-pthread", *options, source, "-o", hinted])
+        call([compiler, f"-fpass-plugin={plugin}", *its_own, *options, source, "-o", hinted])
         expect(call([hinted]).stdout == expected, f"{name} {options}: natively as plain")
         for local in FAR if number == 1 else FAR[:1]:
             output, messages = runner.far([hinted], local)
@@ -69,7 +71,7 @@ def check_inlined_by_the_linker(plugin, preload, folder):
 
 def main():
     plugin, preload, name = sys.argv[1:]
-    skip_without("clang-19", *(["ld.lld-19"] if name == "lto" else []))
+    skip_without(PROGRAMS[name][1], *(["ld.lld-19"] if name == "lto" else []))
     with tempfile.TemporaryDirectory() as folder:
         check(name, plugin, preload, folder)
         if name == "tree":

@@ -55,6 +55,28 @@ static char* filled(size_t size) { return memset(g_malloc(size), 42, size); }
 static int (*g_madvise)(void*, size_t, int);
 static int dropped(void* memory, size_t size) { return g_madvise(memory, size, MADV_DONTNEED); }
 
+static void* of_version(void* library, const char* name) {
+  void* found = dlvsym(library, name, "GLIBC_2.2.5");
+  if (found == NULL) printf("%s: %s\n", name, dlerror());
+  CHECK(found != NULL);
+  return found;
+}
+
+// Asked for with its version, a function is the same; one that has another by default is libc's.
+static void ask_for_versions(void) {
+  void* libc = dlopen("libc.so.6", RTLD_NOW | RTLD_LOCAL);
+  CHECK(libc != NULL);
+  g_malloc = (char* (*)(size_t))of_version(libc, "malloc");
+  g_madvise = (int (*)(void*, size_t, int))of_version(libc, "madvise");
+  struct functions theirs = {(void (*)(void*))of_version(libc, "free"), dropped};
+  free_each_others(theirs, filled);
+  drop_half("libc itself, by version", theirs);
+  printf("no such version: %d\n", dlvsym(libc, "free", "GLIBC_1.0") == NULL && dlerror() != NULL);
+  printf("an older one: %d\n", dlvsym(libc, "memcpy", "GLIBC_2.2.5") != dlsym(libc, "memcpy"));
+  printf("the next one by version: %d\n", dlvsym(RTLD_NEXT, "getpid", "GLIBC_2.2.5") == dlsym(libc, "getpid"));
+  CHECK(dlclose(libc) == 0);
+}
+
 static void ask_libc(void) {
   void* libc = dlopen("libc.so.6", RTLD_NOW | RTLD_LOCAL);
   CHECK(libc != NULL);
@@ -92,5 +114,6 @@ int main(int count, char** arguments) {
   printf("its own: %d\n", ((int (*)(int, FILE*))of(plugin, "malloc_info"))(4711, NULL));
   CHECK(dlclose(plugin) == 0);
   ask_libc();
+  ask_for_versions();
   return 0;
 }

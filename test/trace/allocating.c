@@ -4,7 +4,9 @@
  * (table), a mapping (mapped), and a block that takes the addresses of one that was touched and freed before (former,
  * latter); and of small nodes of two kinds, whose allocations are sampled, 8 and 4 times as much (node, other). Then,
  * ROUNDS times, each page of all that is read once, in an order that read-ahead cannot follow. With `fork` a child
- * does the reading. Lines that allocate are marked: the test finds their numbers. */
+ * does the reading. Lines that allocate are marked: the test finds their numbers. With ALLOCATING_WAITS in its
+ * environment it goes on from `table`, which is beyond the budget, only when paging has begun, however long the
+ * runtime has to wait for a CPU. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -44,6 +46,25 @@ __attribute__((noinline)) static char* new_other(void) {
   return memset(other, 2, OTHER);
 }
 
+/* Whether missing pages of the mapping with this address are asked of a userfaultfd: its flag um. */
+static int is_paged(const char* address) {
+  FILE* maps = fopen("/proc/self/smaps", "r");
+  char line[512];
+  int here = 0, paged = 0;
+  while (maps != NULL && !paged && fgets(line, sizeof line, maps) != NULL) {
+    unsigned long first, end;
+    if (sscanf(line, "%lx-%lx ", &first, &end) == 2) here = first <= (uintptr_t)address && (uintptr_t)address < end;
+    paged = here && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " um") != NULL;
+  }
+  if (maps != NULL) fclose(maps);
+  return paged;
+}
+
+static void wait_for_paging(const char* address) {
+  if (getenv("ALLOCATING_WAITS") == NULL) return;
+  while (!is_paged(address)) usleep(1000);
+}
+
 int main(int count, char** arguments) {
   size_t pages = count > 1 ? strtoul(arguments[1], NULL, 10) : 4096;
   size_t rounds = count > 2 ? strtoul(arguments[2], NULL, 10) : 1;
@@ -56,6 +77,7 @@ int main(int count, char** arguments) {
   char* table = malloc(PAGE);
   table = realloc(table, pages * PAGE); /* MARK table */
   memset(table, 5, pages * PAGE);
+  wait_for_paging(table);
   char* mapped =
       mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* MARK mapped */
   memset(mapped, 6, pages * PAGE);

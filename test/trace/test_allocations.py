@@ -26,6 +26,7 @@ def deviation(*names):
 
 class Allocations(TraceTest):
     def traced(self, *more, options=()):
+        self.environment["ALLOCATING_WAITS"] = "1"
         done = self.trace(ALLOCATING, str(PAGES), str(ROUNDS), *more, options=options)
         self.assertEqual(done.returncode, 0, done.stderr)
         plain = subprocess.run([ALLOCATING, str(PAGES), str(ROUNDS)], capture_output=True, text=True, check=True)

@@ -25,7 +25,8 @@ enum class Lie {
   wrong_length,  // a header that announces another length
   wrong_pages,   // a reply that says it is for other pages
   wrong_type,    // the reply to a write for a read
-  bad_content,   // a bit flipped in the first page
+  bad_content,   // a bit flipped in the first page, or range
+  wrong_size,    // of ranges: another length, which header and body agree on
   silence,       // no reply
   hang_up,       // closes instead of replying
   half_a_reply,  // closes in the middle of the pages
@@ -77,6 +78,8 @@ class FakeServer {
     return discarded_;
   }
   std::atomic<bool> forget_sessions{false};
+  bool knows_ranges = true;          // before a client connects
+  std::atomic<int> ranges_asked{0};  // messages
   std::atomic<int> connections{0};
 
  private:
@@ -135,7 +138,7 @@ class FakeServer {
         --hang_up_after_release;
         return;
       }
-      bool is_read = request.type == static_cast<std::uint16_t>(wire::Type::read);
+      bool is_read = type == wire::Type::read || type == wire::Type::read_ranges;
       Lie lie = is_read && times_ > 0 ? lie_.load() : Lie::none;
       if (lie != Lie::none) {
         --times_;
@@ -169,8 +172,13 @@ class FakeServer {
         header.type = static_cast<std::uint16_t>(wire::Type::write) | wire::kReplyBit;
         break;
       case Lie::bad_content:
-        reply[sizeof header + 1234] ^= std::byte{4};
+        reply[sizeof header + std::min<std::size_t>(1234, reply.size() - sizeof header - 1)] ^= std::byte{4};
         return true;
+      case Lie::wrong_size:
+        header.slab = header.slab - 1;
+        header.length = header.slab;
+        reply.pop_back();
+        break;
       case Lie::silence:
         reply.clear();
         return true;
@@ -198,7 +206,8 @@ class FakeServer {
     auto put = [&](std::span<const std::byte> bytes) { reply.insert(reply.end(), bytes.begin(), bytes.end()); };
     wire::Type type{static_cast<std::uint16_t>(request.type)};
     std::span pages(reinterpret_cast<const wire::PageNumber*>(body.data()), request.count);
-    if (type == wire::Type::read || type == wire::Type::write) header.stamp = echo_of(pages);
+    if (type == wire::Type::read || type == wire::Type::write || type == wire::Type::read_ranges)
+      header.stamp = echo_of(pages);
     if (type == wire::Type::session_join && forget_sessions)
       header = make_reply(request, wire::Code::session_unknown);
     if (type == wire::Type::slab_allocate) header.slab = lie_ == Lie::same_slab ? 0u : slabs_++;
@@ -209,10 +218,14 @@ class FakeServer {
       session.slabs_max = 8;
       session.slab_pages = kSlabPages;
       session.page_bytes = static_cast<std::uint32_t>(kPageSize);
+      session.ranges = knows_ranges ? 1u : 0u;
       put(wire::bytes_of(session));
     }
     note_given_back(request, body);
+    ranges_asked += type == wire::Type::read_ranges;
     for (std::size_t i = 0; i < request.count; ++i) {
+      if (type == wire::Type::read_ranges)
+        put(std::span(pages_[range_page(pages[i]).value]).subspan(range_offset(pages[i]), range_bytes(pages[i])));
       if (type == wire::Type::read) put(pages_[pages[i]]);
       if (type == wire::Type::write) discarded_.erase(pages[i]);
       if (type == wire::Type::write)

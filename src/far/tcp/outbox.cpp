@@ -14,7 +14,7 @@ Outbox::Outbox()
     messages_[i].next = i + 1 < kMessagesMax ? static_cast<std::uint16_t>(i + 1) : kNone;
 }
 
-std::uint16_t Outbox::new_message(Operation operation) {
+std::uint16_t Outbox::new_message(Operation operation, bool ranges) {
   std::uint16_t index = free_messages_;
   if (index == kNone) return kNone;
   Message& message = messages_[index];
@@ -22,6 +22,7 @@ std::uint16_t Outbox::new_message(Operation operation) {
   message = {};
   message.id = (generation_++ << 16) | index;
   message.operation = operation;
+  message.ranges = ranges;
   message.first_page = message.last_page = kNone;
   message.previous = last_;
   message.next = kNone;
@@ -39,15 +40,16 @@ void Outbox::append_slot(Message& message, std::uint16_t slot) {
   (message.last_page != kNone ? slots_[message.last_page].next : message.first_page) = slot;
   message.last_page = slot;
   ++message.pages;
+  message.bytes += slots_[slot].bytes;
 }
 
 std::uint16_t Outbox::add(std::uint16_t message, const Request& request, std::uint64_t checksum) {
   std::uint16_t slot = free_slots_;
   if (slot == kNone) return kNone;
-  if (message == kNone) message = new_message(request.operation);
+  if (message == kNone) message = new_message(request.operation, !request.whole());
   if (message == kNone) return kNone;
   free_slots_ = slots_[slot].next;
-  slots_[slot] = {request.buffer, request.page, request.tag, checksum, kNone, false};
+  slots_[slot] = {request.buffer, request.page, request.tag, checksum, kNone, request.offset, request.bytes, false};
   append_slot(messages_[message], slot);
   return message;
 }
@@ -58,12 +60,17 @@ void Outbox::seal(std::uint16_t index, std::uint64_t stamp) {
   bool write = message.operation == Operation::write;
   std::uint16_t count = 0;
   for (std::uint16_t slot = message.first_page; slot != kNone; slot = slots_[slot].next)
-    prefix.pages[count++] = slots_[slot].page.value;
+    prefix.pages[count++] = message.ranges
+                                ? wire::make_range(slots_[slot].page, slots_[slot].offset, slots_[slot].bytes)
+                                : wire::PageNumber{slots_[slot].page.value};
   HL_DCHECK_OP(count, ==, message.pages);
   message.pages_sent = count;
+  message.bytes_sent = message.bytes;
   message.stamp = stamp;
   message.echo = wire::echo_of({prefix.pages.data(), count});
-  prefix.header = wire::make_request(write ? wire::Type::write : wire::Type::read, count, message.id);
+  prefix.header = message.ranges
+                      ? wire::make_ranges_request(message.bytes_sent, count, message.id)
+                      : wire::make_request(write ? wire::Type::write : wire::Type::read, count, message.id);
   prefix.header.stamp = stamp;
 }
 
@@ -120,6 +127,7 @@ std::uint16_t Outbox::take_page(std::uint16_t index) {
   message.first_page = slots_[slot].next;
   if (message.first_page == kNone) message.last_page = kNone;
   --message.pages;
+  message.bytes -= slots_[slot].bytes;
   return slot;
 }
 
@@ -129,7 +137,7 @@ void Outbox::free_slot(std::uint16_t slot) {
 }
 
 bool Outbox::add_again(std::uint16_t slot) {
-  std::uint16_t index = new_message(Operation::read);
+  std::uint16_t index = new_message(Operation::read, false);
   if (index == kNone) return false;
   append_slot(messages_[index], slot);
   seal(index, 0);

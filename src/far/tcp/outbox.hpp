@@ -26,9 +26,10 @@ struct PageSlot {
   void* buffer;
   FarPage page;
   std::uint64_t tag;
-  std::uint64_t checksum;  // what a read must give
+  std::uint64_t checksum;  // what a read must give; 0: of a part of the page, which is not checked
   std::uint16_t next;      // in its message, or in the free list
-  bool rechecked;          // a wrong checksum was seen once
+  std::uint16_t offset, bytes;
+  bool rechecked;  // a wrong checksum was seen once
 };
 
 struct Message {
@@ -36,10 +37,13 @@ struct Message {
   std::uint64_t echo;  // what the reply must carry
   std::uint64_t stamp;
   Operation operation;
+  bool ranges;                          // parts of pages are read
   bool retried;                         // was sent over an earlier connection
   std::uint16_t first_page, last_page;  // slots
   std::uint16_t pages;                  // not done
   std::uint16_t pages_sent;             // as the header on the wire says; the reply says the same
+  std::uint32_t bytes;                  // of those that are not done
+  std::uint32_t bytes_sent;             // of all that were asked for
   std::uint16_t previous, next;         // in the order of sending, or in the free list
 };
 
@@ -50,9 +54,9 @@ class Outbox {
   // Adds a page to the message `message`, or to a new one when that is kNone. kNone when there is no room; else the
   // message it went to.
   std::uint16_t add(std::uint16_t message, const Request& request, std::uint64_t checksum);
-  bool fits(std::uint16_t message, Operation operation) const {
-    return message != kNone && messages_[message].operation == operation &&
-           messages_[message].pages < wire::kPagesMax;
+  bool fits(std::uint16_t message, const Request& request) const {
+    return message != kNone && messages_[message].operation == request.operation &&
+           messages_[message].ranges == !request.whole() && messages_[message].pages < wire::kPagesMax;
   }
   // Fixes the message's header and list for sending; `stamp` 0 for reads.
   void seal(std::uint16_t message, std::uint64_t stamp);
@@ -84,12 +88,12 @@ class Outbox {
 
  private:
   std::size_t size_on_wire(const Message& message) const;
-  std::uint16_t new_message(Operation operation);
+  std::uint16_t new_message(Operation operation, bool ranges);
   void append_slot(Message& message, std::uint16_t slot);
 
   struct Prefix {  // lies on the wire before page contents
     wire::Header header;
-    std::array<wire::PageNumber, wire::kPagesMax> pages;
+    std::array<wire::PageNumber, wire::kPagesMax> pages;  // or wire::Range
   };
   std::unique_ptr<PageSlot[]> slots_;
   std::unique_ptr<Message[]> messages_;

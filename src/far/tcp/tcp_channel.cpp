@@ -101,7 +101,7 @@ int TcpChannel::submit(std::span<const Request> requests) {
 
 void TcpChannel::take(const Request& request, std::uint16_t* message) {
   ++in_flight_;
-  if (!device_.pages().contains(request.page) || !device_.pages().holds(request.page.slab()))
+  if (!request.valid() || !device_.pages().contains(request.page) || !device_.pages().holds(request.page.slab()))
     return complete(request.tag, EINVAL);
   std::uint64_t checksum = 0;
   if (request.operation == Operation::write) {
@@ -110,8 +110,12 @@ void TcpChannel::take(const Request& request, std::uint16_t* message) {
   } else {
     checksum = device_.pages().checksum(request.page);
     if (checksum == 0) return complete(request.tag, EIO);
+    if (!request.whole()) {
+      if (!device_.info().ranges) return complete(request.tag, EINVAL);
+      checksum = 0;
+    }
   }
-  if (!outbox_.fits(*message, request.operation)) {
+  if (!outbox_.fits(*message, request)) {
     if (*message != kNone) seal(*message);
     *message = kNone;
   }

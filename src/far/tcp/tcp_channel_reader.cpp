@@ -1,5 +1,6 @@
 // TcpChannel: received bytes into headers and pages. Nothing here trusts the server: every header must be the reply
-// to a request that is waiting, of the right length, and every page must have the checksum it was written with.
+// to a request that is waiting, of the right length, and every page must have the checksum it was written with. Parts
+// of pages are checked by whoever asked for them.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +22,7 @@ std::size_t TcpChannel::offer(std::span<iovec> parts, std::uint16_t* due) {
   if (message != kNone) {
     std::size_t skip = reading_ != kNone ? page_have_ : 0;
     for (std::uint16_t slot = outbox_.message(message).first_page; slot != kNone; slot = outbox_.slot(slot).next) {
-      parts[used++] = {static_cast<char*>(outbox_.slot(slot).buffer) + skip, kPageSize - skip};
+      parts[used++] = {static_cast<char*>(outbox_.slot(slot).buffer) + skip, outbox_.slot(slot).bytes - skip};
       skip = 0;
     }
   }
@@ -37,7 +38,7 @@ bool TcpChannel::take_in(std::size_t bytes, std::uint16_t due) {
     header_have_ += part;
     bytes -= part;
     if (header_have_ < header_.size()) return true;
-    scattered = due != kNone ? std::min(bytes, outbox_.message(due).pages * kPageSize) : 0;
+    scattered = due != kNone ? std::min<std::size_t>(bytes, outbox_.message(due).bytes) : 0;
     std::uint16_t first_page = due != kNone ? outbox_.message(due).first_page : kNone;
     if (!on_header()) return false;
     if (reading_ == kNone || reading_ != due) {
@@ -45,7 +46,7 @@ bool TcpChannel::take_in(std::size_t bytes, std::uint16_t due) {
       std::memmove(spill_.get() + scattered, spill_.get(), bytes - scattered);
       std::size_t copied = 0;
       for (std::uint16_t slot = first_page; copied < scattered; slot = outbox_.slot(slot).next) {
-        std::size_t size = std::min(kPageSize, scattered - copied);
+        std::size_t size = std::min<std::size_t>(outbox_.slot(slot).bytes, scattered - copied);
         std::memcpy(spill_.get() + copied, outbox_.slot(slot).buffer, size);
         copied += size;
       }
@@ -54,7 +55,7 @@ bool TcpChannel::take_in(std::size_t bytes, std::uint16_t due) {
       return drain_spill();
     }
   } else {
-    scattered = std::min(bytes, outbox_.message(reading_).pages * kPageSize - page_have_);
+    scattered = std::min<std::size_t>(bytes, outbox_.message(reading_).bytes - page_have_);
   }
   on_page_bytes(scattered);
   spill_first_ = 0;
@@ -73,8 +74,8 @@ bool TcpChannel::drain_spill() {
       spill_first_ += part;
       if (header_have_ == header_.size() && !on_header()) return false;
     } else {
-      std::size_t part = std::min(have, kPageSize - page_have_);
       PageSlot& slot = outbox_.slot(outbox_.message(reading_).first_page);
+      std::size_t part = std::min<std::size_t>(have, slot.bytes - page_have_);
       std::memcpy(static_cast<char*>(slot.buffer) + page_have_, from, part);
       spill_first_ += part;
       on_page_bytes(part);
@@ -91,9 +92,10 @@ bool TcpChannel::on_header() {
   if (index == kNone) return false;
   Message& message = outbox_.message(index);
   bool read = message.operation == Operation::read;
-  wire::Type type = read ? wire::Type::read : wire::Type::write;
+  wire::Type type = message.ranges ? wire::Type::read_ranges : read ? wire::Type::read : wire::Type::write;
   if (header.type != (static_cast<std::uint16_t>(type) | wire::kReplyBit)) return false;
   if (header.count != message.pages_sent || header.stamp != message.echo) return false;
+  if (message.ranges && header.slab != message.bytes_sent) return false;
   replied();
   wire::Code code{static_cast<std::uint32_t>(header.status)};
   if (read && code == wire::Code::ok) {
@@ -109,8 +111,10 @@ bool TcpChannel::on_header() {
 // `bytes` more of the message being read are in its page buffers.
 void TcpChannel::on_page_bytes(std::size_t bytes) {
   page_have_ += bytes;
-  while (reading_ != kNone && page_have_ >= kPageSize) {
-    page_have_ -= kPageSize;
+  while (reading_ != kNone) {
+    const std::size_t size = outbox_.slot(outbox_.message(reading_).first_page).bytes;
+    if (page_have_ < size) return;
+    page_have_ -= size;
     on_page();
   }
 }
@@ -119,7 +123,7 @@ void TcpChannel::on_page() {
   std::uint16_t index = outbox_.take_page(reading_);
   PageSlot& slot = outbox_.slot(index);
   replied();
-  if (SharedPages::checksum_of(slot.buffer) == slot.checksum) {
+  if (slot.checksum == 0 || SharedPages::checksum_of(slot.buffer) == slot.checksum) {
     complete_slot(index, 0);
   } else if (slot.rechecked) {
     log::warning("page %llu came back from the memory server with wrong contents, twice",

@@ -79,6 +79,7 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
       give_backs_.create(pages_);
       info_.capacity_bytes = std::uint64_t{slabs} * kSlabBytes;
       operations_ = control_.session().operations & hl::far::detail::operations_known;
+      info_.ranges = control_.session().ranges != 0;
       has_operators_ = control_.session().operators != 0;
       anchor();
       return {};

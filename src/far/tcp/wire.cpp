@@ -26,6 +26,7 @@ Shape shape_of(Type type) {
     case Type::write:
     case Type::compute:
     case Type::apply:
+    case Type::read_ranges:
       return {true, 1, kPagesMax};
   }
   return {false, 0, 0};
@@ -39,11 +40,11 @@ bool count_fits(Type type, std::uint16_t count) {
 static_assert(compute_reply_bytes(hl::far::detail::distinct, kPagesMax) <= kComputeReplyMax &&
               compute_reply_bytes(hl::far::detail::spread, kPagesMax) <= kComputeReplyMax);
 
-// Whose field `slab` says something.
-bool computes(Type type) { return type == Type::compute || type == Type::apply; }
-bool request_has_slab(Type type) { return type == Type::slab_release || computes(type); }
+// Whose field `slab` says how long the reply is.
+bool sizes_reply(Type type) { return type == Type::compute || type == Type::apply || type == Type::read_ranges; }
+bool request_has_slab(Type type) { return type == Type::slab_release || sizes_reply(type); }
 bool reply_has_slab(Type type) {
-  return type == Type::slab_allocate || type == Type::find_operator || computes(type);
+  return type == Type::slab_allocate || type == Type::find_operator || sizes_reply(type);
 }
 
 }  // namespace
@@ -81,6 +82,7 @@ bool request_length(Type type, std::uint16_t count, std::uint32_t* length) {
       *length = static_cast<std::uint32_t>(sizeof(Run)) * count;
       return true;
     case Type::read:
+    case Type::read_ranges:
       *length = static_cast<std::uint32_t>(sizeof(PageNumber)) * count;
       return true;
     case Type::write:
@@ -117,6 +119,9 @@ bool reply_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint3
     case Type::apply:
       *length = applied_result_bytes(slab) * count;
       return *length != 0;
+    case Type::read_ranges:
+      *length = slab;
+      return slab >= count && slab <= count * kPageSize;
     default:
       *length = 0;
       return true;
@@ -132,7 +137,8 @@ Fault parse_request(std::span<const std::byte> bytes, Header* header) {
   if (header->length != length) return Fault::length;
   if (header->status != 0) return Fault::reserved;
   if (header->slab != 0 && !request_has_slab(type)) return Fault::reserved;
-  if (computes(type) && !reply_length(type, header->count, header->slab, &length)) return Fault::operation;
+  if (sizes_reply(type) && !reply_length(type, header->count, header->slab, &length))
+    return type == Type::read_ranges ? Fault::length : Fault::operation;
   return Fault::none;
 }
 
@@ -168,6 +174,15 @@ Fault check_runs(std::span<const Run> runs) {
     if (run.count > kSlabPages - FarPage{run.first}.page_in_slab()) return Fault::page_number;
   }
   return Fault::none;
+}
+
+Fault check_ranges(std::span<const Range> ranges, std::uint32_t bytes) {
+  std::uint64_t together = 0;
+  for (const Range& range : ranges) {
+    if (range_offset(range) + range_bytes(range) > kPageSize) return Fault::page_number;
+    together += range_bytes(range);
+  }
+  return together == bytes ? Fault::none : Fault::length;
 }
 
 Fault check_pieces(std::span<const Piece> pieces) {
@@ -220,12 +235,18 @@ Header make_apply_request(std::uint32_t field, std::uint16_t count, std::uint64_
   return header;
 }
 
+Header make_ranges_request(std::uint32_t bytes, std::uint16_t count, std::uint64_t id) {
+  Header header = make_request(Type::read_ranges, count, id);
+  header.slab = bytes;
+  return header;
+}
+
 Header make_reply(const Header& request, Code code) {
   Header header;
   std::uint32_t length = 0;
   Type type{static_cast<std::uint16_t>(request.type)};
   if (code == Code::ok) reply_length(type, request.count, request.slab, &length);
-  if (computes(type)) header.slab = request.slab;
+  if (sizes_reply(type)) header.slab = request.slab;
   header.length = length;
   header.type = static_cast<std::uint16_t>(request.type | kReplyBit);
   header.count = request.count;

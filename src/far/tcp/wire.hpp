@@ -22,9 +22,11 @@
 //   find_operator  OperatorRequest                           -      (its number in the header, as slab)
 //   apply          ApplyRequest, count * (Piece), count *    results (applied_result_bytes each)
 //                  word of 64 bits
+//   read_ranges    count * Range                             the bytes of one range after the other
 //
 // A reply whose status is not ok has no body. A client asks for nothing to be computed that the reply to session_open
-// or session_join does not offer, and for operators only where that says that there are some.
+// or session_join does not offer, for operators only where that says that there are some, and for ranges only where
+// it says that the server knows them.
 //
 // Stamps order writes and discards of one session that travel on different connections: each write and each discard
 // carries a number from one counter of the session (header.stamp). The server remembers the stamp of the last write
@@ -88,6 +90,7 @@ enum class Type : std::uint16_t {
   compute = 10,
   find_operator = 11,
   apply = 12,
+  read_ranges = 13,
 };
 inline constexpr std::uint16_t kReplyBit = 0x8000;
 
@@ -111,7 +114,8 @@ struct Header {
   Le<std::uint64_t> stamp;   // write, discard: see above. Reply to what has a list of pages: echo_of() it. Else 0
   Le<std::uint32_t> status;  // replies: Code. Requests: 0
   Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate; compute: the operation; apply, and the
-                             // reply to find_operator: operator_field(). Else 0
+                             // reply to find_operator: operator_field(); read_ranges: bytes of all ranges together.
+                             // Else 0
 };
 static_assert(sizeof(Header) == 32 && alignof(Header) == 1);
 static_assert(offsetof(Header, type) == 4 && offsetof(Header, count) == 6 && offsetof(Header, id) == 8);
@@ -138,7 +142,8 @@ struct SessionReply {
   Le<std::uint32_t> grace_ms;    // a session without connections is kept for so long
   Le<std::uint32_t> operations;  // bit n: the server computes hl_computation's operation n; an older server: 0
   Le<std::uint32_t> operators;   // how many there are to be found; an older server: 0
-  std::array<unsigned char, 8> reserved;
+  Le<std::uint32_t> ranges;      // 1: the server knows read_ranges; an older server: 0
+  std::array<unsigned char, 4> reserved;
 };
 static_assert(sizeof(SessionReply) == 32 && offsetof(SessionReply, operations) == 16);
 
@@ -150,6 +155,17 @@ struct Run {
   Le<std::uint32_t> reserved;
 };
 static_assert(sizeof(Run) == 16 && offsetof(Run, count) == 8);
+
+// A part of a page, in 8 bytes, for these are many: page << 24 | offset << 12 | bytes - 1. The server does not say
+// whether it is what was written: a client that asks for a part has a check in it.
+using Range = Le<std::uint64_t>;
+constexpr Range make_range(FarPage page, std::uint32_t offset, std::uint32_t bytes) {
+  return page.value << 24 | std::uint64_t{offset} << 12 | (bytes - 1);
+}
+constexpr FarPage range_page(Range range) { return {range >> 24}; }
+constexpr std::uint32_t range_offset(Range range) { return range >> 12 & 0xfff; }
+constexpr std::uint32_t range_bytes(Range range) { return (range & 0xfff) + 1; }
+static_assert(kPageSize == 1 << 12 && kPageNumbers == std::uint64_t{1} << 40 && sizeof(Range) == sizeof(PageNumber));
 
 // What is to be computed, of each piece: hl_computation, whose operation is in the header.
 struct ComputeRequest {
@@ -226,10 +242,13 @@ std::size_t list_bytes(const Header& request);
 // Judge the list in the body of a read, write or discard: numbers in range, runs within one slab.
 Fault check_pages(std::span<const PageNumber> pages);
 Fault check_runs(std::span<const Run> runs);
+// Bytes within their pages, and `bytes` of them together.
+Fault check_ranges(std::span<const Range> ranges, std::uint32_t bytes);
 // Page numbers in range, bytes within the page.
 Fault check_pieces(std::span<const Piece> pieces);
 
-// A digest of a page list that a server cannot get right without having read it: tells a reply for other pages.
+// A digest of a list of pages, or of ranges, that a server cannot get right without having read it: tells a reply for
+// other pages.
 std::uint64_t echo_of(std::span<const PageNumber> pages);
 std::uint64_t echo_of(std::span<const Piece> pieces);
 
@@ -237,6 +256,8 @@ Header make_request(Type type, std::uint16_t count, std::uint64_t id);
 // Of compute: the operation; of apply: operator_field().
 Header make_compute_request(std::uint32_t operation, std::uint16_t count, std::uint64_t id);
 Header make_apply_request(std::uint32_t field, std::uint16_t count, std::uint64_t id);
+// Of all ranges together: the field says how long the reply is.
+Header make_ranges_request(std::uint32_t bytes, std::uint16_t count, std::uint64_t id);
 Header make_reply(const Header& request, Code code);
 
 // The errno that a client reports for a reply's status.

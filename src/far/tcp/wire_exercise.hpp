@@ -51,6 +51,19 @@ inline void exercise_requests(std::span<const std::byte> bytes) {
         for (const Run& run : runs)
           HL_CHECK_OP(FarPage{run.first}.slab(), ==, FarPage{run.first + run.count - 1}.slab());
     }
+    if (type == Type::read_ranges) {
+      std::span ranges(reinterpret_cast<const Range*>(body.data()), header.count);
+      HL_CHECK_OP(ranges.size_bytes(), ==, body.size());
+      std::size_t together = 0;
+      if (check_ranges(ranges, header.slab) == Fault::none) {
+        for (const Range& range : ranges) {
+          HL_CHECK_OP(FarPage{range_page(range)}.slab(), <, kSlabNumbers);
+          HL_CHECK_OP(range_offset(range) + range_bytes(range), <=, kPageSize);
+          together += range_bytes(range);
+        }
+        HL_CHECK_OP(together, ==, make_reply(header, Code::ok).length);
+      }
+    }
     if (type == Type::compute) {
       std::span pieces(reinterpret_cast<const Piece*>(body.data() + sizeof(ComputeRequest)), header.count);
       HL_CHECK_OP(sizeof(ComputeRequest) + pieces.size_bytes(), ==, body.size());

@@ -90,6 +90,39 @@ TEST(Wire, ApplicationsSayHowLongTheirRepliesAre) {
   EXPECT_EQ(make_request(Type::find_operator, 0, 77).length, sizeof(OperatorRequest));
 }
 
+TEST(Wire, RangesAreEightBytesAndSayHowLongTheReplyIs) {
+  for (std::uint64_t page : {std::uint64_t{0}, std::uint64_t{4097}, kPageNumbers - 1})
+    for (std::uint32_t offset : {0u, 1u, 4095u})
+      for (std::uint32_t bytes : {1u, 72u, 4096u}) {
+        const Range range = make_range(FarPage{page}, offset, bytes);
+        EXPECT_EQ(range_page(range), FarPage{page});
+        EXPECT_EQ(range_offset(range), offset);
+        EXPECT_EQ(range_bytes(range), bytes);
+        EXPECT_EQ(check_ranges({&range, 1}, bytes) == Fault::none, offset + bytes <= kPageSize);
+        EXPECT_NE(check_ranges({&range, 1}, bytes + 1), Fault::none) << "not what the header says";
+      }
+  for (std::uint16_t count : {std::uint16_t{1}, kPagesMax}) {
+    Header request = make_ranges_request(72u * count, count, 77), parsed;
+    ASSERT_EQ(parse_request(bytes_of(request), &parsed), Fault::none);
+    EXPECT_EQ(parsed.length, 8u * count);
+    ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::ok)), &parsed), Fault::none);
+    EXPECT_EQ(parsed.length, 72u * count);
+    ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::not_yours)), &parsed), Fault::none);
+    EXPECT_EQ(parsed.length, 0u);
+    for (std::uint32_t bytes : {0u, count - 1u, count * 4096u + 1u, UINT32_MAX})
+      EXPECT_EQ(judge_request(make_ranges_request(bytes, count, 1)), Fault::length) << bytes;
+    Header reply = make_reply(request, Code::ok);
+    reply.slab = count * 4096u + 1u;
+    reply.length = count * 4096u + 1u;
+    EXPECT_NE(judge_reply(reply), Fault::none);
+  }
+  EXPECT_EQ(judge_request(make_ranges_request(8, 0, 1)), Fault::count);
+  EXPECT_EQ(judge_request(make_ranges_request(8, kPagesMax + 1, 1)), Fault::count);
+  const std::array<Range, 2> one = {make_range(FarPage{7}, 8, 72), make_range(FarPage{9}, 0, 72)};
+  const std::array<Range, 2> other = {make_range(FarPage{7}, 16, 72), make_range(FarPage{9}, 0, 72)};
+  EXPECT_NE(echo_of(one), echo_of(other)) << "the echo depends on the places";
+}
+
 TEST(Wire, PiecesStayOnTheirPage) {
   auto judge = [](std::uint64_t page, std::uint16_t offset, std::uint16_t bytes, std::uint32_t reserved = 0) {
     wire::Piece piece{page, 1u, offset, bytes, reserved};
@@ -115,7 +148,7 @@ TEST(Wire, RejectsWhatDoesNotFit) {
   EXPECT_EQ(judge_request(bad), Fault::count);
   bad = good, bad.count = 0;
   EXPECT_EQ(judge_request(bad), Fault::count);
-  bad = good, bad.type = 13;
+  bad = good, bad.type = 14;
   EXPECT_EQ(judge_request(bad), Fault::type);
   bad = good, bad.type = good.type | kReplyBit;
   EXPECT_EQ(judge_request(bad), Fault::type) << "a reply is not a request";

@@ -4,7 +4,7 @@
 Of a plain pointer it is `mov; ret`. AIFM has three micro-operations more (OSDI 2020, 4.2.1); here a comparison and its
 branch, which processors fuse, and for reading a mask.
 
-A guard has three to name its restartable sequence, and ten from the address to the object. TrackFM's has 14 (ASPLOS
+A guard has three to name its restartable sequence, and nine from the address to the object. TrackFM's has 14 (ASPLOS
 2024, 3.3), to which its look at the address and its scope come.
 """
 import re
@@ -14,7 +14,7 @@ import sys
 EXPECTED = {"dereference_to_read": ["mov", "test", "jne", "and", "ret"],
             "dereference_to_write": ["mov", "test", "jne", "ret"]}
 SEQUENCE = ["mov", "lea", "mov"]
-FOUND = ["mov", "shr", "shrx", "mov", "test", "jne", "and", "je", "bzhi"]
+FOUND = ["rorx", "shrx", "mov", "test", "jne", "and", "je", "bzhi"]
 EXPECTED |= {"hl_guard_read_8": [*SEQUENCE, *FOUND, "mov", "ret"], "hl_guard_write_8": [*SEQUENCE, *FOUND, "mov", "ret"]}
 
 

@@ -72,7 +72,7 @@ void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
 
 // As entry.cpp has it, for the heap of the interleaving.
 __attribute__((visibility("default"))) hl::far::detail::runtime hl_objects = {
-    .abi_version = 1,
+    .abi_version = hl::far::detail::kAbiVersion,
     .reserved = 0,
     .base = 0,
     .size = 0,

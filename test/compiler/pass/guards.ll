@@ -5,7 +5,7 @@
 target triple = "x86_64-pc-linux-gnu"
 
 ; The description and its constructor come with the first guard.
-; CHECK-DAG: @__hinterland_guards = linkonce_odr hidden externally_initialized global { i32, i32, i64, i64, [18 x ptr] } { i32 1, i32 168, i64 0, i64 0, [18 x ptr] zeroinitializer }, comdat, align 8
+; CHECK-DAG: @__hinterland_guards = linkonce_odr hidden externally_initialized global { i32, i32, i64, i64, [20 x ptr] } { i32 2, i32 184, i64 0, i64 0, [20 x ptr] zeroinitializer }, comdat, align 8
 ; CHECK-DAG: @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 50, ptr @__hinterland_guards_begin, ptr @__hinterland_guards }]
 
 ; CHECK-LABEL: define i64 @through(ptr %p, i64 %i)

@@ -1,0 +1,3 @@
+#include "base/runtime_descriptors.hpp"
+
+int hinterland_first_guarded = hinterland::kFirstRuntimeDescriptor;

@@ -1,0 +1,110 @@
+// Calls on the runtime's descriptors: to the program these are not open, whatever it does with them. One that goes
+// through all numbers there are (sandboxes, servers that clean up before they begin) could otherwise cut the far
+// file, take far memory off its userfaultfd, or stop a connection's timer.
+//
+// Nearly all calls are on lower numbers than the runtime takes: those cost a comparison and a jump, and nothing of
+// the caller's stack. The runtime's own calls come here as well, and pass, because they come from this library.
+#include <dlfcn.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+
+#include "preload/descriptor_guards.hpp"
+#include "preload/next.hpp"
+#include "preload/state.hpp"
+#include "preload/uninterrupted.hpp"
+
+static_assert(EBADF == 9, "descriptor_calls.inc has it as a number");
+
+extern "C" {
+
+// `next` is what the function with that name is to jump to: libc's.
+__attribute__((used, visibility("hidden"))) void hinterland_find_guarded(std::uintptr_t* next, const char* name) {
+  int saved_errno = errno;
+  void* found = hinterland::uninterrupted([name] { return dlsym(RTLD_NEXT, name); });
+  if (found != nullptr) *next = reinterpret_cast<std::uintptr_t>(found);
+  errno = saved_errno;
+}
+
+__attribute__((used, visibility("hidden"))) bool hinterland_refuses(int first, int second, const void* caller) {
+  return hinterland::descriptor_guards::refuses(first, second, caller);
+}
+
+__attribute__((used, visibility("hidden"))) bool hinterland_refuses_messages(int socket, const void* messages,
+                                                                             const void* caller, unsigned count) {
+  return hinterland::descriptor_guards::refuses_messages(socket, static_cast<const mmsghdr*>(messages), count,
+                                                         caller);
+}
+
+}  // extern "C"
+
+// In assembly, because nothing but the descriptor is known of their arguments, and the caller may be cancelled in
+// them. A function and what it jumps to: libc's, or at first the code that looks it up (other libraries' constructors
+// may come before ours). %eax is the number of vector registers of a call with "...".
+#define HL_KEEP_ARGUMENTS                                                                     \
+  ".cfi_remember_state\n\t"                                                                   \
+  "push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %rax\n\t" \
+  ".cfi_def_cfa_offset 64\n\t"
+#define HL_TAKE_ARGUMENTS                                                              \
+  "pop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\t" \
+  ".cfi_restore_state\n\t"
+#define HL_STUB(name, looks, asks, none)                                                                 \
+  __asm__(".pushsection .text\n\t.p2align 4\n\t.globl " #name "\n\t.type " #name ", @function\n" #name   \
+          ":\n\t.cfi_startproc\n\t" looks "0:\tjmp *hinterland_next_" #name                              \
+          "(%rip)\n"                                                                                     \
+          "1:\t" HL_KEEP_ARGUMENTS "mov 56(%rsp), %rax\n\t" asks "\ttest %al, %al\n\t" HL_TAKE_ARGUMENTS \
+          "jz 0b\n\tmov " none                                                                           \
+          ", %rax\n\tret\n"                                                                              \
+          "2:\t" HL_KEEP_ARGUMENTS "lea hinterland_next_" #name                                          \
+          "(%rip), %rdi\n\tlea 3f(%rip), %rsi\n\t"                                                       \
+          "call hinterland_find_guarded\n\t" HL_TAKE_ARGUMENTS                                           \
+          "jmp 0b\n\t"                                                                                   \
+          ".cfi_endproc\n\t.size " #name ", . - " #name                                                  \
+          "\n\t"                                                                                         \
+          ".popsection\n\t.pushsection .rodata.str1.1, \"aMS\", @progbits, 1\n3:\t.string \"" #name      \
+          "\"\n\t.popsection\n\t.pushsection .data\n\t.p2align 3\nhinterland_next_" #name                \
+          ":\t.quad 2b\n\t.popsection")
+
+#define HL_LOOKS(number) "cmp %" number ", hinterland_first_guarded(%rip)\n\tjle 1f\n\t"
+#define HL_GUARDED(name, first, second, none)              \
+  HL_STUB(name, HL_LOOKS(first) HL_LOOKS(second),          \
+          "mov %" second ", %r8d\n\tmov %" first           \
+          ", %edi\n\tmov %r8d, %esi\n\tmov %rax, %rdx\n\t" \
+          "call hinterland_refuses\n",                     \
+          none);
+#include "preload/descriptor_calls.inc"
+
+// All of them, before the program needs one in a signal handler.
+extern "C" void hinterland_find_all_guarded() {
+#define HL_GUARDED(name, first, second, none)                             \
+  extern std::uintptr_t next_of_##name __asm__("hinterland_next_" #name); \
+  hinterland_find_guarded(&next_of_##name, #name);
+#include "preload/descriptor_calls.inc"
+}
+
+// The messages of all are looked at: one may hand on a descriptor.
+HL_STUB(sendmsg, "jmp 1f\n\t", "mov %rax, %rdx\n\tmov $1, %ecx\n\tcall hinterland_refuses_messages\n", "$-1");
+HL_STUB(sendmmsg, "jmp 1f\n\t", "mov %edx, %ecx\n\tmov %rax, %rdx\n\tcall hinterland_refuses_messages\n", "$-1");
+
+// With arguments in vector registers, which would have to be kept, too.
+HL_INTERPOSED int hinterland_dprintf(int descriptor, const char* format, ...) __asm__("dprintf");
+HL_INTERPOSED int hinterland_dprintf(int descriptor, const char* format, ...) {
+  static constinit hinterland::Next<int(int, const char*, va_list)> next("vdprintf");
+  if (hinterland::descriptor_guards::refuses(descriptor, descriptor, __builtin_return_address(0))) return -1;
+  va_list arguments;
+  va_start(arguments, format);
+  int result = next.get()(descriptor, format, arguments);
+  va_end(arguments);
+  return result;
+}
+HL_INTERPOSED int __dprintf_chk(int descriptor, int flag, const char* format, ...) {
+  static constinit hinterland::Next<int(int, int, const char*, va_list)> next("__vdprintf_chk");
+  if (hinterland::descriptor_guards::refuses(descriptor, descriptor, __builtin_return_address(0))) return -1;
+  va_list arguments;
+  va_start(arguments, format);
+  int result = next.get()(descriptor, flag, format, arguments);
+  va_end(arguments);
+  return result;
+}
