@@ -30,6 +30,14 @@ std::uint32_t frames_for(std::uint64_t budget_bytes) {
   return static_cast<std::uint32_t>(std::bit_ceil(std::clamp<std::uint64_t>(pages, 2048, 65536)));
 }
 
+// Where that cannot be, the window alone is far memory, as without the option.
+void cover_all_addresses(Window& window, FaultDelivery faults) {
+  constexpr const char* kInstead = "memory outside of the window stays local";
+  if (faults == FaultDelivery::signals) return log::warning("--addresses all needs --fault message: %s", kInstead);
+  if (Status status = window.cover_all_addresses(); !status)
+    log::warning("%s: %s; %s", status.error().what(), kInstead, status.error().next_step());
+}
+
 }  // namespace
 
 Pager* Pager::current() { return g_pager; }
@@ -49,7 +57,7 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
   Result<Window> window = Window::reserve(options.window_bytes, 4 * kGiB);
   if (!window) return std::unexpected(window.error());
   impl->core.window = std::move(*window);
-  if (options.all_addresses && options.faults == FaultDelivery::messages) impl->core.window.cover_all_addresses();
+  if (options.all_addresses) cover_all_addresses(impl->core.window, options.faults);
   if (Status status = impl->create_parts(); !status) return std::unexpected(status.error());
 
   auto* pager = new Pager;

@@ -33,7 +33,7 @@ PinRange pages_held(const Core& core, std::uintptr_t address, std::size_t length
   end = std::min(end, least + most);
   if (address >= end) return {};
   PageIndex first = core.window.index_of(address), last = core.window.index_of(end - 1);
-  return {first, static_cast<std::uint32_t>(last.value - first.value + 1)};
+  return {first, static_cast<std::uint32_t>(std::min<std::uint64_t>(last.value - first.value + 1, UINT32_MAX))};
 }
 
 static_assert(HL_PINS_NEST == PageMarks::kHeldMax - 1);  // a full count is not counted down again

@@ -72,7 +72,7 @@ Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, c
   terms_ = terms;
   if (terms.instead != nullptr) plugin_ = policy;
   pool_of_group_ =
-      static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.dense_count() / PageTable::kGroupPages + 1));
+      static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.places() / PageTable::kGroupPages + 1));
   Pool& own = pools_[0];
   own.ops = policy;
   if (pool_of_group_ == nullptr || !start_pool(own, policy))

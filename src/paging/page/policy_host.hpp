@@ -217,7 +217,7 @@ class PolicyHost {
   Terms terms_;
   const hl_policy_ops* plugin_ = nullptr;               // the process's policy, where it is one
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
-  std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
+  std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of places
   std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists
   std::size_t cold_count_ = 0;
   bool some_not_admitted_ = false;

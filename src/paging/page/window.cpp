@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <iterator>
 
-#include "base/check.hpp"
+#include "base/space_limit.hpp"
 #include "paging/page/reservation.hpp"
 
 namespace hinterland {
@@ -63,16 +63,19 @@ void Window::occupy(std::uintptr_t address, std::size_t length) {
   }
 }
 
-bool Window::cover_all_addresses() {
+Status Window::cover_all_addresses() {
   // What the tables of the pager will reserve, and some more: whether they can is found out before one of them is
   // made.
-  constexpr std::size_t kTables = 192 * kGiB;
+  constexpr std::size_t kTables = 512 * kGiB;
   void* trial = raw_mmap(nullptr, kTables, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-  if (trial == MAP_FAILED) return false;
+  if (trial == MAP_FAILED)
+    return std::unexpected(Error::make(errno, "cannot reserve %zu GiB of address space for tables", kTables / kGiB)
+                               .remedy("raise %s, or leave --addresses all out", limit_on_space()));
   raw_munmap(trial, kTables);
-  if (!outside_.create() || !ever_outside_.create()) return false;
+  if (Status status = outside_.create(); !status) return status;
+  if (Status status = ever_outside_.create(); !status) return status;
   origin_ = 0;
-  return true;
+  return {};
 }
 
 namespace {

@@ -36,9 +36,9 @@ class Window {
     return address >= base_ && address - base_ <= bytes_ && length <= bytes_ - (address - base_);
   }
 
-  // Extends the places to all user addresses, from now on. Before anything is known of any page. False: there is no
-  // address space for that, and nothing changed.
-  bool cover_all_addresses();
+  // Extends the places to all user addresses, from now on. Before anything is known of any page. An error: there is
+  // no address space for tables of so many places, and nothing changed.
+  Status cover_all_addresses();
   bool covers_all_addresses() const { return origin_ != base_; }
   std::uintptr_t origin() const { return origin_; }
   std::uint64_t places() const { return covers_all_addresses() ? AddressSet::kEnd >> kPageShift : pages(); }

@@ -16,7 +16,7 @@ class WindowOutside : public ::testing::Test {
     auto reserved = Window::reserve(kBytes, kBytes);
     ASSERT_TRUE(reserved.has_value());
     window = std::move(*reserved);
-    if (!window.cover_all_addresses()) GTEST_SKIP() << "the address space is limited here";
+    if (Status status = window.cover_all_addresses(); !status) GTEST_SKIP() << status.error().what();
   }
   void TearDown() override { raw_munmap(reinterpret_cast<void*>(window.base()), kBytes); }
   std::uintptr_t end() const { return window.base() + kBytes; }
