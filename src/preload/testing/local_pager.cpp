@@ -88,10 +88,14 @@ Pager* g_pager = nullptr;
 class PagerParts {
  public:
   static Result<Pager*> start(std::uint64_t budget_bytes) {
-    std::intptr_t base = raw::mmap(0, kWindowBytes, PROT_NONE, kReserve);
-    if (raw::failed(base)) return std::unexpected(Error::make(static_cast<int>(-base), "cannot reserve the window"));
+    // With free addresses on both sides, for tests of ranges that cross its edges.
+    constexpr std::size_t kBeside = 16 * kMiB;
+    std::intptr_t got = raw::mmap(0, kWindowBytes + 2 * kBeside, PROT_NONE, kReserve);
+    if (raw::failed(got)) return std::unexpected(Error::make(static_cast<int>(-got), "cannot reserve the window"));
     auto* made = new Pager;
-    made->base_ = static_cast<std::uintptr_t>(base);
+    made->base_ = static_cast<std::uintptr_t>(got) + kBeside;
+    raw::munmap(made->base_ - kBeside, kBeside);
+    raw::munmap(made->base_ + kWindowBytes, kBeside);
     made->bytes_ = kWindowBytes;
     made->impl_ = new Pager::Impl;
     made->impl_->budget = budget_bytes;
