@@ -48,7 +48,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
     recorder->options_.directory.clear();
     return std::unexpected(error.remedy("name a directory of your own in memory with --stat-dir"));
   }
-  Result<TraceWriter> first = TraceWriter::create(options.output, options.overwrite);
+  Result<TraceWriter> first = TraceWriter::create(options.output, options.overwrite, &recorder->output_);
   if (!first) return std::unexpected(first.error());
   recorder->first_ = std::make_unique<TraceWriter>(std::move(*first));
   // Tried on ourselves, so that it is known before the program starts. Large buffers take the kernel milliseconds
@@ -169,7 +169,7 @@ void Recorder::let_go_of_the_dead(std::uint64_t now) {
   std::erase_if(recordings_, [&](const std::unique_ptr<Recording>& recording) {
     if (!recording->has_ended()) return false;
     write(*recording, true, now);
-    finished_.push_back({recording->path(), recording->summary(), recording->write_error()});
+    finished_.push_back({recording->path(), recording->summary(), recording->file()});
     known_files_.erase(recording->ring_file());  // a process of the same number may come
     return true;
   });
@@ -206,7 +206,7 @@ void Recorder::open_ring(const std::string& file) {
   if (first_) {
     recording->write_to(std::move(first_));
   } else {
-    Result<TraceWriter> writer = TraceWriter::create(trace_path(*recording), options_.overwrite);
+    Result<TraceWriter> writer = TraceWriter::create(trace_path(*recording), options_.overwrite, &output_);
     if (!writer) return;
     recording->write_to(std::make_unique<TraceWriter>(std::move(*writer)));
   }
@@ -217,7 +217,7 @@ void Recorder::open_ring(const std::string& file) {
 std::string Recorder::trace_path(const Recording& recording) {
   std::string base = options_.output + "." + std::to_string(recording.process_id()), path = base;
   auto taken = [&](const auto& other) { return other->path() == path; };
-  auto finished = [&](const RecordedTrace& other) { return other.path == path; };
+  auto finished = [&](const Finished& other) { return other.path == path; };
   for (int number = 1; std::any_of(recordings_.begin(), recordings_.end(), taken) ||
                        std::any_of(finished_.begin(), finished_.end(), finished);
        ++number)
@@ -372,10 +372,12 @@ std::vector<RecordedTrace> Recorder::finish() {
   stop_.store(true);
   eventfd_write(stop_file_, 1);  // without such a file it notices at its next look
   if (thread_.joinable()) thread_.join();
-  std::vector<RecordedTrace> traces = std::move(finished_);
   for (auto& recording : recordings_)
-    traces.push_back({recording->path(), recording->summary(), recording->write_error()});
+    finished_.push_back({recording->path(), recording->summary(), recording->file()});
   recordings_.clear();
+  output_.drain();
+  std::vector<RecordedTrace> traces;
+  for (const Finished& each : finished_) traces.push_back({each.path, each.summary, each.file->error()});
   std::stable_partition(traces.begin(), traces.end(),
                         [&](const RecordedTrace& trace) { return trace.path == options_.output; });
   return traces;

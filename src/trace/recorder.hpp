@@ -2,7 +2,8 @@
 // (ring.hpp), stacks out of the kernel's samples (perf_sampler.hpp), and each sample is joined to the fault it
 // belongs to by thread, page and time. One trace file a process. Nothing that fails here reaches the program.
 //
-// One thread does all of it, from start() to finish().
+// One thread does all of it, from start() to finish(), but for writing traces to their files, which may have to wait
+// for a disk (output.hpp).
 #pragma once
 
 #include <sys/types.h>
@@ -88,11 +89,17 @@ class Recorder {
   bool user_only_ = false;
   std::uint64_t sample_cost_ns_ = 0, handler_cost_ns_ = 0;
   std::unique_ptr<PerfSampler> sampler_;
+  OutputThread output_;                 // of all traces
   std::unique_ptr<TraceWriter> first_;  // made in create(), taken by the first ring
   std::vector<PerfRecord> pending_;
   std::map<std::uint32_t, std::unique_ptr<KnownProcess>> processes_;
   std::vector<std::unique_ptr<Recording>> recordings_;
-  std::vector<RecordedTrace> finished_;  // of processes that ended before the recorder
+  struct Finished {
+    std::string path;
+    Summary summary;
+    std::shared_ptr<const OutputFile> file;
+  };
+  std::vector<Finished> finished_;  // of processes that ended before the recorder
   std::uint64_t looked_for_dead_ns_ = 0;
   std::set<std::string> known_files_;  // rings
   std::uint64_t samples_lost_ = 0, samples_unmatched_ = 0;

@@ -231,7 +231,7 @@ void Recording::write(const KnownProcess& process, StackSource source, const Rec
   summary_.hints_only_noted = figures.hints_only_noted ? 1 : 0;
   write_names(process);
   writer_->summary(summary_);
-  error_ = writer_->flush();
+  writer_->flush();
 }
 
 }  // namespace hinterland::trace

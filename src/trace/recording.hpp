@@ -48,7 +48,7 @@ class Recording {
   const std::string& path() const { return writer_->path(); }
   const std::string& ring_file() const { return file_; }
   const Summary& summary() const { return summary_; }
-  int write_error() const { return error_; }
+  std::shared_ptr<const OutputFile> file() const { return writer_->file(); }
 
   // Takes what is in the ring. Where stacks are not sampled by the kernel, each fault that has its instruction is a
   // sample that stands for `instruction_every`.
@@ -108,7 +108,6 @@ class Recording {
   std::uint64_t flushed_ns_ = 0;
   std::size_t modules_ = 0;  // of the process, written so far
   bool described_ = false;
-  int error_ = 0;
 };
 
 }  // namespace hinterland::trace

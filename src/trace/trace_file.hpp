@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "paging/page/fault_observer.hpp"
 #include "trace/bytes.hpp"
+#include "trace/output.hpp"
 #include "trace/ring.hpp"
 
 namespace hinterland::trace {
@@ -132,9 +134,10 @@ struct Summary {
 // Appends. Each call buffers; flush() makes blocks of what is there. After a failed write everything is dropped.
 class TraceWriter {
  public:
-  // Refuses a file that exists, unless `overwrite`.
-  static Result<TraceWriter> create(const std::string& path, bool overwrite);
-  TraceWriter(TraceWriter&& other) noexcept;
+  // Refuses a file that exists, unless `overwrite`. With a thread, which must outlive the writer, blocks are written
+  // by it; without one, by the caller.
+  static Result<TraceWriter> create(const std::string& path, bool overwrite, OutputThread* thread = nullptr);
+  TraceWriter(TraceWriter&& other) = default;
   TraceWriter& operator=(TraceWriter&&) = delete;
   ~TraceWriter();
 
@@ -148,8 +151,9 @@ class TraceWriter {
   void allocation(const AllocationRecord& record);
   std::uint64_t stack(const Stack& stack);  // its index: the same for equal stacks
   void summary(const Summary& summary);
-  // 0, or the errno of the write that failed, once and for all.
+  // 0, or the errno of the write that failed, once and for all. A thread may find that out later: see file().
   int flush();
+  std::shared_ptr<const OutputFile> file() const { return file_; }
   const std::string& path() const { return path_; }
   std::size_t buffered() const {
     return faults_.size() + samples_.size() + hints_.size() + hints_found_.size() + allocations_.size();
@@ -158,11 +162,10 @@ class TraceWriter {
  private:
   TraceWriter() = default;
   void block(std::uint32_t kind, ByteWriter& bytes);
-  void write_all(const void* data, std::size_t size);
 
   std::string path_;
-  int file_ = -1;
-  int error_ = 0;
+  std::shared_ptr<OutputFile> file_;
+  OutputThread* thread_ = nullptr;
   ByteWriter faults_, samples_, stacks_, hints_, hints_found_, allocations_;
   FaultRecord last_fault_;
   StackSample last_sample_;

@@ -19,60 +19,29 @@ std::uint64_t packed_kind(const FaultRecord& record) {
 
 }  // namespace
 
-Result<TraceWriter> TraceWriter::create(const std::string& path, bool overwrite) {
+Result<TraceWriter> TraceWriter::create(const std::string& path, bool overwrite, OutputThread* thread) {
   TraceWriter writer;
   writer.path_ = path;
+  writer.thread_ = thread;
   if (overwrite) unlink(path.c_str());
   // For its owner only: addresses and names of a program are nobody else's business.
-  writer.file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0600);
-  if (writer.file_ < 0) {
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0600);
+  if (file < 0) {
     Error error = Error::make(errno, "the trace %s cannot be made", path.c_str());
     if (errno == EEXIST) error.remedy("name another file with -o, or use --force");
     return std::unexpected(error);
   }
   FileHead head{{}, kTraceVersion, sizeof(FileHead)};
   std::memcpy(head.magic, kFileMagic, sizeof head.magic);
-  writer.write_all(&head, sizeof head);
-  if (writer.error_ != 0)
-    return std::unexpected(Error::make(writer.error_, "the trace %s cannot be written", path.c_str()));
+  writer.file_ = std::make_shared<OutputFile>(file);
+  writer.file_->write({reinterpret_cast<const char*>(&head), sizeof head});
+  if (int problem = writer.file_->error(); problem != 0)
+    return std::unexpected(Error::make(problem, "the trace %s cannot be written", path.c_str()));
   return writer;
 }
 
-TraceWriter::TraceWriter(TraceWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      file_(std::exchange(other.file_, -1)),
-      error_(other.error_),
-      faults_(std::move(other.faults_)),
-      samples_(std::move(other.samples_)),
-      stacks_(std::move(other.stacks_)),
-      hints_(std::move(other.hints_)),
-      hints_found_(std::move(other.hints_found_)),
-      allocations_(std::move(other.allocations_)),
-      last_fault_(other.last_fault_),
-      last_sample_(other.last_sample_),
-      last_hint_(other.last_hint_),
-      last_found_(other.last_found_),
-      last_allocation_(other.last_allocation_),
-      known_stacks_(std::move(other.known_stacks_)) {}
-
 TraceWriter::~TraceWriter() {
-  if (file_ < 0) return;
-  flush();
-  close(file_);
-}
-
-void TraceWriter::write_all(const void* data, std::size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0 && error_ == 0) {
-    ssize_t written = write(file_, at, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      error_ = written < 0 ? errno : ENOSPC;
-      return;
-    }
-    at += written;
-    size -= static_cast<std::size_t>(written);
-  }
+  if (file_) flush();
 }
 
 void TraceWriter::block(std::uint32_t kind, ByteWriter& bytes) {
@@ -80,8 +49,11 @@ void TraceWriter::block(std::uint32_t kind, ByteWriter& bytes) {
   BlockHead head{kind, static_cast<std::uint32_t>(payload.size()), checksum_of(kind, payload.data(), payload.size())};
   std::string whole(reinterpret_cast<const char*>(&head), sizeof head);
   whole += payload;
-  write_all(whole.data(), whole.size());
   bytes.clear();
+  if (thread_ != nullptr)
+    thread_->put(file_, std::move(whole));
+  else
+    file_->write(whole);
 }
 
 void TraceWriter::process(const ProcessFacts& facts) {
@@ -204,7 +176,7 @@ int TraceWriter::flush() {
   if (!hints_.empty()) block(kHintBlock, hints_);
   if (!hints_found_.empty()) block(kHintFoundBlock, hints_found_);
   if (!allocations_.empty()) block(kAllocationBlock, allocations_);
-  return error_;
+  return file_->error();
 }
 
 }  // namespace hinterland::trace

@@ -17,7 +17,11 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(self._temporary.cleanup)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
         self.environment.pop("LD_PRELOAD", None)
-        self.environment["HINTERLAND_STAT_DIR"] = os.path.join(self.directory, "stats")
+        # In memory: where a disk is slow, programs and commands would wait for it.
+        figures = tempfile.TemporaryDirectory(prefix="figures-of-a-test-", dir="/dev/shm")
+        self.addCleanup(figures.cleanup)
+        self.figures_folder = os.path.join(figures.name, "stats")
+        self.environment["HINTERLAND_STAT_DIR"] = self.figures_folder
 
     def path(self, name):
         return os.path.join(self.directory, name)

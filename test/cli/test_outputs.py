@@ -118,13 +118,13 @@ class Stat(CommandTest):
         self.assertEqual(json.loads(self.call("stat", "--json").stdout)["programs"], [])
 
     def test_rubbish_in_the_directory_is_passed_over(self):
-        os.mkdir(self.path("stats"), 0o700)
+        os.mkdir(self.figures_folder, 0o700)
         for name, text in [("1", ""), ("77", "x" * 100), ("abc", ""), ("99", b"\0" * 20000)]:
-            self.write(os.path.join("stats", name), text)
-        os.mkdir(self.path("stats/run-1-1"))
+            self.write(os.path.join(self.figures_folder, name), text)
+        os.mkdir(os.path.join(self.figures_folder, "run-1-1"))
         done = self.call("stat", "--json")
         self.assertEqual((done.returncode, json.loads(done.stdout)["programs"]), (0, []))
-        self.assertFalse(os.path.exists(self.path("stats/run-1-1")), "directory of a run that is dead")
+        self.assertFalse(os.path.exists(os.path.join(self.figures_folder, "run-1-1")), "directory of a run that is dead")
 
     def test_watch_goes_on_until_interrupted(self):
         watch = subprocess.Popen([HINTERLAND, "stat", "--json", "--watch", "100ms"], env=self.environment,

@@ -90,7 +90,7 @@ class Run(CommandTest):
         self.assertGreater(report["totals"]["fault_latency"]["count"], 0)
         self.assertEqual(report["process_count"], len(report["processes"]))
         self.assertIn("pages in", done.stderr)
-        self.assertEqual(os.listdir(self.path("stats")), [], "figures left behind")
+        self.assertEqual(os.listdir(self.figures_folder), [], "figures left behind")
 
     def test_figures_of_far_objects(self):
         program = os.path.join(os.path.dirname(os.path.dirname(HINTERLAND)), "examples", "objects")

@@ -27,8 +27,9 @@ COUNTED = ["2000000", "100000"]
 class Checks:
     def __init__(self, folder):
         self.folder = folder
+        self.figures = tempfile.TemporaryDirectory(dir="/dev/shm")  # in memory: programs do not wait for a disk
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_") and k != "LD_PRELOAD"}
-        self.environment.update(HINTERLAND_STAT_DIR=folder + "/stats", XDG_CACHE_HOME=folder + "/cache", TMPDIR=folder)
+        self.environment.update(HINTERLAND_STAT_DIR=self.figures.name, XDG_CACHE_HOME=folder + "/cache", TMPDIR=folder)
 
     def command(self, *words, cwd=None):
         return subprocess.run([HINTERLAND, *map(str, words)], env=self.environment, cwd=cwd or self.folder, timeout=500,

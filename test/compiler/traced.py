@@ -20,8 +20,9 @@ ARGUMENTS = ["1000", "60000"]
 class Traces:
     def __init__(self, folder):
         self.folder = folder
+        self.figures = tempfile.TemporaryDirectory(dir="/dev/shm")  # in memory: programs do not wait for a disk
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_") and k != "LD_PRELOAD"}
-        self.environment.update(HINTERLAND_STAT_DIR=folder + "/stats", XDG_CACHE_HOME=folder + "/cache", TMPDIR=folder)
+        self.environment.update(HINTERLAND_STAT_DIR=self.figures.name, XDG_CACHE_HOME=folder + "/cache", TMPDIR=folder)
 
     def call(self, *words):
         return subprocess.run([HINTERLAND, *map(str, words)], env=self.environment, cwd=self.folder, timeout=200,

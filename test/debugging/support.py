@@ -21,7 +21,11 @@ class DebuggingTest(unittest.TestCase):
         self.folder = folder.name
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
         self.environment.pop("LD_PRELOAD", None)
-        self.environment["HINTERLAND_STAT_DIR"] = os.path.join(self.folder, "stats")
+        # In memory: where a disk is slow, programs and commands would wait for it.
+        figures = tempfile.TemporaryDirectory(prefix="figures-of-a-test-", dir="/dev/shm")
+        self.addCleanup(figures.cleanup)
+        self.figures_folder = os.path.join(figures.name, "stats")
+        self.environment["HINTERLAND_STAT_DIR"] = self.figures_folder
 
     @classmethod
     def setUpClass(cls):

@@ -316,7 +316,11 @@ class FailureTest(unittest.TestCase):
         self.addCleanup(self._folder.cleanup)
         self.folder = self._folder.name
         self.environment = clean_environment()
-        self.environment["HINTERLAND_STAT_DIR"] = os.path.join(self.folder, "stats")
+        # In memory: where a disk is slow, programs and commands would wait for it.
+        figures = tempfile.TemporaryDirectory(prefix="figures-of-a-test-", dir="/dev/shm")
+        self.addCleanup(figures.cleanup)
+        self.figures_folder = os.path.join(figures.name, "stats")
+        self.environment["HINTERLAND_STAT_DIR"] = self.figures_folder
 
     @classmethod
     def setUpClass(cls):

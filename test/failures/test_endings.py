@@ -117,7 +117,7 @@ class Endings(FailureTest):
         self.assertEqual(self.open_files(self.path("disk")), [], "space of file: is held by somebody")
         self.assertEqual(self.shared_memory() - before, set())
         self.call("stat")  # takes away what killed programs left
-        self.assertEqual(os.listdir(self.path("stats")), [])
+        self.assertEqual(os.listdir(self.figures_folder), [])
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class Secrets(FailureTest):
             return file.read().split()
 
     def pages_of_figures(self):
-        found = [os.path.join(folder, name) for folder, _, names in os.walk(self.path("stats")) for name in names]
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(self.figures_folder) for name in names]
         self.assertEqual(len(found), 1)
         return found
 

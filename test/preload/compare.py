@@ -57,7 +57,7 @@ def main():
     if native[0] == 77:
         sys.stderr.buffer.write(native[2])
         return 77
-    with tempfile.TemporaryDirectory() as statistics, tempfile.TemporaryDirectory() as temporary, \
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as statistics, tempfile.TemporaryDirectory() as temporary, \
             device_for(library, temporary) as far:
         settings = {
             "HINTERLAND_LOCAL": os.environ.get("HINTERLAND_TEST_LOCAL", "64M"),

@@ -9,7 +9,7 @@ LIBRARY, PROGRAM = sys.argv[1:3]
 
 
 def run(expected_status, expected_message, **variables):
-    with tempfile.TemporaryDirectory() as statistics:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as statistics:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
         environment.update(variables, LD_PRELOAD=LIBRARY, HINTERLAND_STAT_DIR=statistics)
         done = subprocess.run([PROGRAM], env=environment, capture_output=True, timeout=60)

@@ -80,7 +80,11 @@ class TraceTest(unittest.TestCase):
         self.folder = folder.name
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
         self.environment.pop("LD_PRELOAD", None)
-        self.environment["HINTERLAND_STAT_DIR"] = self.path("stats")
+        # In memory: where a disk is slow, programs and commands would wait for it.
+        figures = tempfile.TemporaryDirectory(prefix="figures-of-a-test-", dir="/dev/shm")
+        self.addCleanup(figures.cleanup)
+        self.figures_folder = os.path.join(figures.name, "stats")
+        self.environment["HINTERLAND_STAT_DIR"] = self.figures_folder
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -107,7 +111,7 @@ class TraceTest(unittest.TestCase):
 
     def files_left(self):
         """Of figures and rings, after all programs have ended."""
-        return [name for _, _, names in os.walk(self.path("stats")) for name in names]
+        return [name for _, _, names in os.walk(self.figures_folder) for name in names]
 
     shared = None  # the bytes of one trace that many tests only read
 

@@ -139,7 +139,7 @@ class Recording(Stacks):
     def test_many_children(self):
         """Each has its trace, and the rings of those that ended do not pile up in memory: the next one waits until
         they are gone, which fails after half a minute."""
-        rings = os.path.join(self.path("stats"), "run-*", "rings")
+        rings = os.path.join(self.figures_folder, "run-*", "rings")
         wait = (f"tries=0; while set -- {rings}/*; [ $# -gt 1 ]; do "  # one is the shell's
                 "tries=$((tries + 1)); [ $tries -lt 300 ] || exit 9; LD_PRELOAD= /bin/sleep 0.1; done")
         done = self.call("trace", "--local", "8M", "--far", "mem:", "--takeover", "start", "-o", "t.trace", "--",
@@ -292,7 +292,7 @@ class GoingWrong(TraceTest):
 
     def test_records_removed(self):
         """By somebody who takes the directory for nobody's: said, and not that there was no fault."""
-        folder = os.path.join(self.path("stats"), "run-*", "rings")
+        folder = os.path.join(self.figures_folder, "run-*", "rings")
         done = self.trace("/bin/sh", "-c", f"rm -r {folder}; exec {SUBJECT} {PAGES} 20")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("its records are not in", done.stderr)
@@ -328,7 +328,7 @@ class GoingWrong(TraceTest):
         self.assertEqual(self.call("run", "--local", "16M", "--far", "mem:", "--report", "r.json", "--",
                                    "/bin/true").returncode, 0)
         self.assertEqual(self.files_left(), [])
-        self.assertEqual(os.listdir(self.path("stats")), [])
+        self.assertEqual(os.listdir(self.figures_folder), [])
 
     def test_disk_full(self):
         """The program's result is right, the message names the file, and what was written is readable."""

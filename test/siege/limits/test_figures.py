@@ -13,7 +13,7 @@ VICTIM, STRANGER = 12345, 12346
 class Folder(CommandTest):
     def setUp(self):
         super().setUp()
-        self.folder = self.environment["HINTERLAND_STAT_DIR"]
+        self.folder = self.environment["HINTERLAND_STAT_DIR"] = self.path("stats")
         os.mkdir(self.folder, 0o700)
 
     def no_hang(self, *arguments, **options):
@@ -62,7 +62,7 @@ class Strangers(CommandTest):
         os.chmod(self.directory, 0o711)
         os.mkdir(self.path("bin"), 0o755)
         self.command = shutil.copy(HINTERLAND, self.path("bin"))  # where the victim may read it
-        self.folder = self.environment["HINTERLAND_STAT_DIR"]
+        self.folder = self.environment["HINTERLAND_STAT_DIR"] = self.path("stats")
         os.mkdir(self.folder, 0o755)
         os.mkfifo(os.path.join(self.folder, "4711"))
         os.chown(self.folder, STRANGER, STRANGER)

@@ -42,7 +42,7 @@ def main():
     library, command = words[0], words[1:]
     native_status, native, _ = compare.run(command, {})
     beside = os.environ.get("HINTERLAND_TEST_BESIDE", "").removeprefix("after ")
-    with tempfile.TemporaryDirectory() as statistics:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as statistics:
         settings = {"HINTERLAND_LOCAL": "8M", "HINTERLAND_FAR": "mem:", "HINTERLAND_STAT_DIR": statistics,
                     "HINTERLAND_TAKEOVER": "start", "EXPECT_PRELOADED": "1",
                     "LD_PRELOAD": f"{library} {beside}"}
