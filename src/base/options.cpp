@@ -43,6 +43,11 @@ constexpr Option kTable[] = {
     {"window", 0, size, "SIZE", "4T", "halved until the system grants it", 64 * kMiB, 16 * kTiB, "", kForRun,
      variable_and_file, true, "Address space reserved for far memory: mappings beyond it stay local.",
      "--window 256G"},
+    {"addresses", 0, choice, "WHICH", "window", "", 0, 0, "window|all", kForRun, variable_and_file, true,
+     "Experimental. Which memory may be far: what the runtime places in its window, or all private anonymous memory, "
+     "at "
+     "addresses of the program's choice and below 4 GiB, too.",
+     "--addresses all"},
     {"takeover", 0, choice, "WHEN", "pressure", "", 0, 0, "pressure|start", kForRun, variable_and_file, true,
      "When paging begins: once the budget is nearly used, or at once.", "--takeover start"},
     {"take", 0, choice, "HOW", "auto", "", 0, 0, "auto|move|protect", kForRun, variable_and_file, true,

@@ -75,6 +75,7 @@ enum class OptionId : std::uint8_t {
   policy,
   read_ahead,
   window,
+  addresses,
   takeover,
   take,
   key_file,

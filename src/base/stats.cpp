@@ -137,6 +137,10 @@ void carry_over(const StatPage& old, StatPage& page, bool same_process) {
   copy_text(page.policy, sizeof page.policy, old.policy);
   copy_relaxed_one(old.inside.window_base, page.inside.window_base);
   copy_relaxed_one(old.inside.window_bytes, page.inside.window_bytes);
+  copy_relaxed_one(old.inside.places_base, page.inside.places_base);
+  copy_relaxed_one(old.inside.places_bytes, page.inside.places_bytes);
+  copy_relaxed_one(old.inside.outside_chunks, page.inside.outside_chunks);
+  copy_relaxed_one(old.inside.outside_bits, page.inside.outside_bits);
   copy_relaxed_one(old.inside.page_words, page.inside.page_words);
   copy_relaxed_one(old.inside.page_directory, page.inside.page_directory);
   copy_relaxed_one(old.inside.page_chunks, page.inside.page_chunks);

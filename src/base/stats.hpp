@@ -165,6 +165,9 @@ class CounterTable {
 // Where things lie in the process, for `hinterland core`, which reads its memory from outside. Addresses there.
 struct InsideView {
   std::atomic<std::uint64_t> window_base, window_bytes;
+  std::atomic<std::uint64_t> places_base, places_bytes;  // addresses whose pages have words (paging/page/window.hpp)
+  std::atomic<std::uint64_t> outside_chunks,
+      outside_bits;  // of mappings outside of the window (address_set.hpp); or 0
   std::atomic<std::uint64_t> page_words, page_directory, page_chunks;  // paging/page/page_table.hpp
   std::atomic<std::uint64_t> page_marks;                               // paging/page/page_marks.hpp
   // Of t_inside_runtime (base/inside.hpp), from a thread's pointer (FS): a thread that is stopped while it is not 0

@@ -13,14 +13,14 @@ inline constexpr std::size_t kKiB = 1024;
 inline constexpr std::size_t kMiB = 1024 * kKiB;
 inline constexpr std::size_t kGiB = 1024 * kMiB;
 
-// Index of a page in the window: (address - window base) >> kPageShift. 32 bits address a window of 16 TiB.
+// Index of a page among the places that pages may have: (address - where places begin) >> kPageShift (Window).
 struct PageIndex {
-  std::uint32_t value = 0;
+  std::uint64_t value = 0;
   friend constexpr auto operator<=>(PageIndex, PageIndex) = default;
-  constexpr PageIndex operator+(std::uint32_t pages) const { return {value + pages}; }
+  constexpr PageIndex operator+(std::uint64_t pages) const { return {value + pages}; }
 };
 
-// A run of pages in the window: [first, first + count).
+// A run of pages: [first, first + count).
 struct PageRun {
   PageIndex first;
   std::uint32_t count = 0;

@@ -6,6 +6,8 @@
 
 #include "base/size.hpp"
 #include "base/units.hpp"
+#include "cli/core/process_memory.hpp"
+#include "cli/core/segments.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -28,10 +30,6 @@ constexpr std::array<KindText, static_cast<std::size_t>(MemoryKind::count)> kKin
     {"other", "other private", "at addresses that the program chose, or mapped by system calls past libc"},
 }};
 
-bool is_in(const Mapping& mapping, std::uint64_t base, std::uint64_t bytes) {
-  return mapping.start >= base && mapping.start - base < bytes;
-}
-
 // Files without a name in any folder: shared memory of POSIX, of System V, and memfd.
 bool is_memory_file(const std::string& name) {
   for (std::string_view start : {"/dev/shm/", "/SYSV", "/memfd:", "/dev/zero", "/anon_hugepage"})
@@ -45,9 +43,9 @@ bool is_guard(const Mapping& mapping, const Mapping& above) {
          mapping.length() <= 64 * kKiB;
 }
 
-MemoryKind kind_of(const Mapping& mapping, const Mapping* below, std::uint64_t base, std::uint64_t bytes) {
+MemoryKind kind_of(const Mapping& mapping, const Mapping* below, const IsFar& is_far) {
   if (mapping.is_huge) return MemoryKind::huge_page;
-  if (is_in(mapping, base, bytes) && !mapping.shared && mapping.inode == 0) return MemoryKind::paged;
+  if (!mapping.shared && mapping.inode == 0 && is_far(mapping.start)) return MemoryKind::paged;
   if (mapping.not_dumped) return MemoryKind::own;
   if (mapping.inode != 0) return is_memory_file(mapping.name) ? MemoryKind::shared : MemoryKind::file;
   if (mapping.shared) return MemoryKind::shared;
@@ -71,11 +69,11 @@ std::vector<std::pair<std::string, std::uint64_t>> MemoryOfKind::largest(std::si
   return all;
 }
 
-MemoryByKind by_kind(std::span<const Mapping> mappings, std::uint64_t window_base, std::uint64_t window_bytes) {
+MemoryByKind by_kind(std::span<const Mapping> mappings, const IsFar& is_far) {
   MemoryByKind memory;
   const Mapping* below = nullptr;
   for (const Mapping& mapping : mappings) {
-    MemoryKind kind = kind_of(mapping, below, window_base, window_bytes);
+    MemoryKind kind = kind_of(mapping, below, is_far);
     below = &mapping;
     if (mapping.resident_bytes == 0) continue;
     MemoryOfKind& its = memory[static_cast<std::size_t>(kind)];
@@ -89,8 +87,9 @@ MemoryByKind by_kind(std::span<const Mapping> mappings, std::uint64_t window_bas
 Result<MemoryByKind> memory_of(const StatPage& page) {
   Result<std::vector<Mapping>> mappings = read_mappings(page.pid);
   if (!mappings) return std::unexpected(mappings.error());
-  return by_kind(*mappings, page.inside.window_base.load(std::memory_order_relaxed),
-                 page.inside.window_bytes.load(std::memory_order_relaxed));
+  const RuntimeView view = RuntimeView::of(page);
+  const ProcessMemory memory(page.pid);
+  return by_kind(*mappings, [&](std::uint64_t address) { return view.holds(address, memory); });
 }
 
 std::string memory_text(const MemoryByKind& memory) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -29,8 +30,9 @@ struct MemoryOfKind {
 };
 using MemoryByKind = std::array<MemoryOfKind, static_cast<std::size_t>(MemoryKind::count)>;
 
-// `mappings` ascend by address. Memory is paged that lies in the window of `window_bytes` from `window_base` on.
-MemoryByKind by_kind(std::span<const Mapping> mappings, std::uint64_t window_base, std::uint64_t window_bytes);
+// `mappings` ascend by address. Private memory without a file is paged where is_far says so of its address.
+using IsFar = std::function<bool(std::uint64_t address)>;
+MemoryByKind by_kind(std::span<const Mapping> mappings, const IsFar& is_far);
 
 // Of the process of `page`, which runs. The kernel walks its page tables meanwhile: its page faults and mmap wait for
 // that, some milliseconds for each resident GiB. Needs the permission that a debugger needs.

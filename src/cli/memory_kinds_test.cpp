@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kWindow = 0x7000'0000'0000, kWindowBytes = 64 * kGiB;
 
+bool in_window(std::uint64_t address) { return address - kWindow < kWindowBytes; }
+
 struct Maps {
   std::vector<Mapping> all;
   std::uint64_t next = 0x10000;
@@ -51,7 +53,7 @@ TEST(MemoryKinds, EachMappingIsOfOneKind) {
   maps.next = 0x7fff'0000'0000;
   maps.add(12 * kKiB, "[stack]");
 
-  const MemoryByKind memory = by_kind(maps.all, kWindow, kWindowBytes);
+  const MemoryByKind memory = by_kind(maps.all, in_window);
   EXPECT_EQ(bytes_of(memory, MemoryKind::file), 3 * kMiB);
   EXPECT_EQ(bytes_of(memory, MemoryKind::shared), 7 * kMiB);
   EXPECT_EQ(bytes_of(memory, MemoryKind::brk), 5 * kMiB);
@@ -72,7 +74,7 @@ TEST(MemoryKinds, TheLargestFilesAreNamed) {
     maps.add((name[5] == 'l' ? 4 : 2) * kMiB, name);
   maps.all[4].resident_bytes = kMiB;
   maps.all[2].resident_bytes = 3 * kMiB;
-  const MemoryByKind memory = by_kind(maps.all, kWindow, kWindowBytes);
+  const MemoryByKind memory = by_kind(maps.all, in_window);
   const auto largest = memory[static_cast<std::size_t>(MemoryKind::file)].largest(3);
   ASSERT_EQ(largest.size(), 3u);
   EXPECT_EQ(largest[0], std::pair(std::string("/lib/large"), 8 * kMiB));
@@ -84,7 +86,7 @@ TEST(MemoryKinds, TheLargestFilesAreNamed) {
 TEST(MemoryKinds, OfThisProcess) {
   Result<std::vector<Mapping>> mappings = read_mappings(getpid());
   ASSERT_TRUE(mappings.has_value()) << mappings.error().what();
-  const MemoryByKind memory = by_kind(*mappings, 0, 0);
+  const MemoryByKind memory = by_kind(*mappings, [](std::uint64_t) { return false; });
   EXPECT_GT(bytes_of(memory, MemoryKind::file), 0u);
   EXPECT_GT(bytes_of(memory, MemoryKind::stack), 0u);
   EXPECT_EQ(bytes_of(memory, MemoryKind::paged), 0u);

@@ -53,9 +53,12 @@ std::string peak_text(const Outcome& outcome, const std::vector<StatView>& pages
 // Where more is local than the budget, and paging never began: it counts only what could be far.
 std::string none_far_text(const RunFacts& facts, const Outcome& outcome, const std::vector<StatView>& pages) {
   if (largest(Gauge::managed, pages) != 0 || peak_resident_bytes(outcome) < facts.local_bytes / 8 * 9) return "";
-  return "what is more than the budget cannot become far: files, shared memory, stacks, or mappings at addresses "
-         "that "
-         "the program chose or below 4 GiB. How much of each: hinterland stat --kinds PID, while it runs\n";
+  const char* kinds = facts.all_addresses
+                          ? "stacks, or memory by brk"
+                          : "stacks, memory by brk, or mappings at addresses that the program chose or below 4 GiB "
+                            "(--addresses all)";
+  return std::string("what is more than the budget cannot become far: files, shared memory, ") + kinds +
+         ". How much of each: hinterland stat --kinds PID, while it runs\n";
 }
 
 // The process that took most memory of this machine, its store with it. What mem: and zmem: hold is as dear as what

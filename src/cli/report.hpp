@@ -23,6 +23,7 @@ struct RunFacts {
   std::uint64_t local_bytes = 0;
   std::string far_url;
   std::string policy;
+  bool all_addresses = false;  // --addresses all
 };
 
 Json report_json(const RunFacts& facts, const Outcome& outcome, const std::vector<StatView>& pages);

@@ -102,7 +102,8 @@ bool has_faulted(const std::string& directory) {
 void write_figures(const CommandLine& line, const std::string& directory, const Outcome& outcome,
                    ReportFile& report) {
   const OptionId budget = line.is_given(OptionId::local_total) ? OptionId::local_total : OptionId::local;
-  RunFacts facts{line.rest()[0], line.number(budget), line.text(OptionId::far), line.text(OptionId::policy)};
+  RunFacts facts{line.rest()[0], line.number(budget), line.text(OptionId::far), line.text(OptionId::policy),
+                 line.number(OptionId::addresses) == 1};
   std::vector<StatView> pages = pages_in(directory);
   if (report.is_wanted())
     if (Status written = report.write(report_json(facts, outcome, pages)); !written)

@@ -30,6 +30,14 @@ std::uint32_t frames_for(std::uint64_t budget_bytes) {
   return static_cast<std::uint32_t>(std::bit_ceil(std::clamp<std::uint64_t>(pages, 2048, 65536)));
 }
 
+// Where that cannot be, the window alone is far memory, as without the option.
+void cover_all_addresses(Window& window, FaultDelivery faults) {
+  constexpr const char* kInstead = "memory outside of the window stays local";
+  if (faults == FaultDelivery::signals) return log::warning("--addresses all needs --fault message: %s", kInstead);
+  if (Status status = window.cover_all_addresses(); !status)
+    log::warning("%s: %s; %s", status.error().what(), kInstead, status.error().next_step());
+}
+
 }  // namespace
 
 Pager* Pager::current() { return g_pager; }
@@ -49,6 +57,7 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
   Result<Window> window = Window::reserve(options.window_bytes, 4 * kGiB);
   if (!window) return std::unexpected(window.error());
   impl->core.window = std::move(*window);
+  if (options.all_addresses) cover_all_addresses(impl->core.window, options.faults);
   if (Status status = impl->create_parts(); !status) return std::unexpected(status.error());
 
   auto* pager = new Pager;
@@ -85,11 +94,11 @@ Status Pager::Impl::create_parts() {
   leave_out(options.parts);
   set_gauge(Gauge::budget_bytes, options.budget_bytes);
   set_gauge(Gauge::device_capacity_bytes, core.devices.capacity_bytes());
-  if (Status status = core.pages.create(core.window.pages()); !status) return status;
-  if (Status status = core.marks.create(core.window.pages()); !status) return status;
-  if (Status status = core.forecast.create(core.window.pages()); !status) return status;
-  if (Status status = core.hint_map.create(core.window.pages()); !status) return status;
-  if (Status status = core.pinned.create(core.window.pages()); !status) return status;
+  if (Status status = core.pages.create(core.window.places(), core.window.used_most()); !status) return status;
+  if (Status status = core.marks.create(core.window.places()); !status) return status;
+  if (Status status = core.forecast.create(core.window.places()); !status) return status;
+  if (Status status = core.hint_map.create(core.window.places()); !status) return status;
+  if (Status status = core.pinned.create(core.window.places()); !status) return status;
   if (Status status = core.frames.create(frames_for(options.budget_bytes)); !status) return status;
   PolicyHost::Terms terms{&core.hint_map, &core.budget, options.policy_settings, options.policy_instead};
   if (Status status = core.policy.create(options.policy, core.pages, terms); !status) return status;
@@ -120,13 +129,17 @@ Status Pager::Impl::follow_hermit() {
   if (options.reclaim != Reclaim::hermit || !core.parts.background_reclaim || !core.parts.feedback) return {};
   core.hermit = std::make_unique<Hermit>();
   core.flush_share.stay_low();  // handlers take no pages ahead of need
-  return core.hermit->create(core.budget, core.window.pages(), HermitReclaimers::wanted());
+  return core.hermit->create(core.budget, core.window.places(), HermitReclaimers::wanted());
 }
 
 void Pager::Impl::show_inside() {
   InsideView& inside = stat_page()->inside;
   inside.window_base = core.window.base();
   inside.window_bytes = core.window.bytes();
+  inside.places_base = core.window.origin();
+  inside.places_bytes = bytes_of_pages(core.window.places());
+  inside.outside_chunks = core.window.outside().chunks_address();
+  inside.outside_bits = core.window.outside().bits_address();
   inside.page_words = core.pages.words_address();
   inside.page_directory = core.pages.directory_address();
   inside.page_chunks = core.pages.chunks_address();
@@ -223,7 +236,7 @@ void Pager::Impl::leave_to_kernel() {
   given_up = true;  // what was made half is not made again
   copy_mark.drop();
   let_into_copy();
-  regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {
+  regions.for_all([&](const Region& region) {
     if (!region.surrendered) core.kernel.unregister_range(region.start, region.length());
   });
 }
@@ -245,7 +258,7 @@ Status Pager::Impl::take_over_locked() {
     return std::unexpected(Error::make(-error, "cannot keep far memory from copies of the process"));
   // Registered regions fault from now on; the handler starts when all their pages are listed.
   int error = 0;
-  regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {
+  regions.for_all([&](const Region& region) {
     if (int failed = take_over_region(region); failed != 0) error = failed;
   });
   if (error != 0) return std::unexpected(Error::make(-error, "cannot register memory with userfaultfd"));
@@ -298,6 +311,18 @@ bool Pager::join_budget(LedgerClient& client) {
   Impl::kick_housekeeper();
   return true;
 }
+
+bool Pager::holds_outside(std::uintptr_t address) const { return impl_->core.window.outside().contains(address); }
+bool Pager::overlaps_outside(std::uintptr_t address, std::size_t length) const {
+  return impl_->core.window.outside().overlaps(address, length);
+}
+std::uintptr_t Pager::end_of_piece(std::uintptr_t address, std::uintptr_t end) const {
+  return impl_->core.window.end_of_piece(address, end);
+}
+std::uintptr_t Pager::places_base() const { return impl_->core.window.origin(); }
+std::size_t Pager::places_bytes() const { return bytes_of_pages(impl_->core.window.places()); }
+bool Pager::covers_all_addresses() const { return impl_->core.window.covers_all_addresses(); }
+std::size_t Pager::outside_bytes() const { return impl_->core.window.outside().bytes(); }
 
 std::uint64_t Pager::budget_bytes() const { return impl_->budget_bytes.load(); }
 

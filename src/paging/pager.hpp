@@ -33,6 +33,7 @@ struct PagerOptions {
   far::DeviceSettings device_settings;      // for the devices of regions
   std::uint64_t budget_bytes = 0;           // local memory
   std::uint64_t window_bytes = 0;           // address space reserved; halved until it can be had
+  bool all_addresses = false;               // mappings outside of the window may be far, where it can be
   bool manage_at_once = false;              // false: pages stay with the kernel until the budget is nearly used
   std::uint32_t read_ahead_pages_max = 64;  // 0: none
   const hl_policy_ops* policy = nullptr;
@@ -67,34 +68,54 @@ class Pager {
   static Result<Pager*> start(const PagerOptions& options, Kernel& kernel, std::unique_ptr<far::Device> device);
   static Pager* current();  // nullptr before start()
 
-  // Whether an address is in the window. O(1), callable anywhere.
-  bool contains(std::uintptr_t address) const { return address - base_ < bytes_; }
+  // Whether an address is far memory's: in the window, or in one of our mappings outside. O(1), callable anywhere.
+  bool contains(std::uintptr_t address) const { return in_window(address) || holds_outside(address); }
+  // O(1), and a byte a GiB of the range.
   bool overlaps(std::uintptr_t address, std::size_t length) const {
+    return overlaps_window(address, length) || overlaps_outside(address, length);
+  }
+  bool in_window(std::uintptr_t address) const { return address - base_ < bytes_; }
+  bool overlaps_window(std::uintptr_t address, std::size_t length) const {
     return address < base_ + bytes_ && base_ < address + length;
   }
+  // The end of the piece of [address, end) in which all addresses are in the window, or all in our mappings outside,
+  // or all not ours. Calls below take ranges of one piece. Callable anywhere.
+  std::uintptr_t end_of_piece(std::uintptr_t address, std::uintptr_t end) const;
 
   // The window itself, for ranges that lie only partly in it.
   std::uintptr_t window_base() const { return base_; }
   std::size_t window_bytes() const { return bytes_; }
+  // What the hint map covers: all user addresses, or the window.
+  std::uintptr_t places_base() const;
+  std::size_t places_bytes() const;
+  std::size_t outside_bytes() const;  // mapped outside of the window
+  // Mappings outside of the window can be far, so that the program may have the addresses that it chooses.
+  bool covers_all_addresses() const;
 
-  // --- mappings: private anonymous memory in the window -------------------------------------------------------
+  // --- mappings: private anonymous memory ---------------------------------------------------------------------
   // A new mapping, `alignment` a power of two >= kPageSize. `flags` are extra mmap flags to keep (MAP_NORESERVE,
   // ...). Address, or -ENOMEM when the kernel has no room, or the window not `leave` bytes more. `as`: for policies.
   std::intptr_t map(std::size_t length, std::size_t alignment, int protection, int flags = 0, std::size_t leave = 0,
                     MappedAs as = {});
-  // At a given address, which lies wholly in the window: replaces what is there, as MAP_FIXED does.
-  // no_replace: -EEXIST when something is there.
+  // At a given address, which lies wholly in the window or in our mappings outside: replaces what is there, as
+  // MAP_FIXED does. no_replace: -EEXIST when something is there.
   std::intptr_t map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace);
+  // Outside of the window: puts a fresh mapping of ours in the place of what is there, which is not ours, and may be
+  // replaced. The address; or -ENOSPC (it cannot be far) or what the kernel says, and what is there is the program's
+  // still, or a fresh mapping that is not ours.
+  std::intptr_t take_in(std::uintptr_t address, std::size_t length, int protection, int flags);
   // A mapping that is not ours to page (file, shared) was put or is about to be put at an address in the window:
-  // forgets the pages there. The range counts as used until unmap().
+  // forgets the pages there. In the window, the range counts as used until unmap(). Outside, it is not ours any more:
+  // the caller has a mapping without access there, to be replaced or unmapped.
   int surrender(std::uintptr_t address, std::size_t length);
   int unmap(std::uintptr_t address, std::size_t length);
   int protect(std::uintptr_t address, std::size_t length, int protection);
   // mremap on a range that lies in the window. `flags` as mremap's; new_address only with MREMAP_FIXED.
   std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                       std::uintptr_t new_address);
-  // mremap of a range of the window to a fixed address outside it (flags with MREMAP_FIXED): what was far becomes
-  // ordinary local memory. came(address, length) is told of each such piece.
+  // mremap of a far range to a fixed address outside of the window (flags with MREMAP_FIXED): what was far becomes
+  // ordinary local memory, and what was far at the target is gone. came(address, length) is told of each such piece.
+  // What is refused because of the source changes nothing.
   std::intptr_t move_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                          std::uintptr_t new_address, void (*came)(std::uintptr_t, std::size_t));
   // madvise on a range in the window: DONTNEED, FREE and the like act on far pages too; others go to the kernel.
@@ -217,6 +238,8 @@ class Pager {
   std::size_t descriptors(int* out, std::size_t max) const;
 
  private:
+  bool holds_outside(std::uintptr_t address) const;
+  bool overlaps_outside(std::uintptr_t address, std::size_t length) const;
   friend class PagerParts;  // test doubles build their own, with other parts or without threads
   Pager() = default;
   std::uintptr_t base_ = 0;

@@ -183,7 +183,7 @@ int Pager::lock_all(int flags) {
   if (syscall(SYS_mlockall, flags | MCL_ONFAULT) != 0) return -errno;
   const int attributes = kLocked | kLockedOnFault;
   if ((flags & MCL_CURRENT) != 0) {
-    for (const Region& region : impl_->pieces(base_, bytes_))
+    for (const Region& region : impl_->pieces(0, UINTPTR_MAX))
       impl_->set_locked(region.start, region.length(), attributes);
     // Frames are for pages that leave. The kernel moves none from memory that is not locked to memory that is: what
     // the program maps or unlocks later would be copied.
@@ -197,7 +197,7 @@ int Pager::lock_all(int flags) {
 int Pager::unlock_all() {
   MapGuard guard(*impl_);
   if (syscall(SYS_munlockall) != 0) return -errno;
-  for (const Region& region : impl_->pieces(base_, bytes_)) impl_->set_locked(region.start, region.length(), 0);
+  for (const Region& region : impl_->pieces(0, UINTPTR_MAX)) impl_->set_locked(region.start, region.length(), 0);
   impl_->attributes_of_new = 0;
   return 0;
 }

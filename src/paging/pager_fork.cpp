@@ -29,7 +29,8 @@ bool is_mapped(std::uintptr_t address, std::size_t length) {
 
 }  // namespace
 
-// The whole window but for foreign mappings, of which a copy is right, and those with an attribute in `except`.
+// The whole window but for foreign mappings, of which a copy is right, and all mappings outside of it; but for those
+// with an attribute in `except`.
 int Pager::Impl::advise_ours(int advice, int except) {
   std::uintptr_t from = core.window.base();
   const std::uintptr_t end = from + core.window.bytes();
@@ -43,6 +44,10 @@ int Pager::Impl::advise_ours(int advice, int except) {
     from = region.end;
   });
   advise_until(end);
+  regions.for_all([&](const Region& region) {
+    if (core.window.contains(region.start, 1) || (region.attributes & except) != 0) return;
+    if (raw_madvise(reinterpret_cast<void*>(region.start), region.length(), advice) != 0) error = -errno;
+  });
   return error;
 }
 
@@ -134,9 +139,9 @@ Status Pager::Impl::resume_in_child() {
   core.budget.after_fork_in_child();
   if (core.hermit != nullptr) core.hermit->after_fork_in_child();
   if (Status status = core.devices.after_fork_in_child(); !status) return status;
-  core.pinned.clear(core.window.pages());
+  core.pinned.clear_all();
   attributes_of_new = 0;
-  regions.mark(core.window.base(), core.window.base() + core.window.bytes(), 0, kLocked | kLockedOnFault);
+  regions.mark(0, UINTPTR_MAX, 0, kLocked | kLockedOnFault);
   if (core.managed.load()) {
     if (Status status = resume_paging_in_child(); !status) return status;
   } else {
@@ -157,21 +162,21 @@ Status Pager::Impl::resume_in_child() {
 void Pager::reserve_in_child() {
   Impl& parts = *impl_;
   parts.core.protection_mutex.reset_after_fork();  // before_fork() took it
-  const std::vector<Region> all = parts.pieces(base_, bytes_);
+  const std::vector<Region> all = parts.pieces(0, UINTPTR_MAX);
   for (const Region& region : all) {
     // A mapping that was advised before it came here: only the kernel knows which part stayed behind.
     if (region.surrendered && (region.attributes & kDontFork) == 0 && !is_mapped(region.start, region.length()))
       for (std::uintptr_t page = region.start; page < region.end; page += kPageSize)
         if (!is_mapped(page, kPageSize)) parts.regions.mark(page, page + kPageSize, kDontFork, 0);
   }
-  parts.regions.for_each(base_, base_ + bytes_, [&](const Region& region) {
+  parts.regions.for_all([&](const Region& region) {
     if ((region.attributes & kDontFork) != 0) parts.reserve_again(region.start, region.length());
   });
 }
 
 // The same, and MADV_WIPEONFORK, for the pages' words.
 void Pager::Impl::leave_out_what_is_not_inherited() {
-  const std::vector<Region> all = pieces(core.window.base(), core.window.bytes());
+  const std::vector<Region> all = pieces(0, UINTPTR_MAX);
   for (const Region& region : all) {
     if ((region.attributes & kDontFork) != 0) {
       if (int error = unmap(region.start, region.length()); error != 0)
@@ -191,7 +196,7 @@ Status Pager::Impl::resume_paging_in_child() {
   if (int error = core.frames.attach(core.kernel); error != 0)
     return std::unexpected(Error::make(-error, "cannot register the frames with userfaultfd"));
   Status status;
-  regions.for_each(core.window.base(), core.window.base() + core.window.bytes(), [&](const Region& region) {
+  regions.for_all([&](const Region& region) {
     if (region.surrendered) return;
     int error = core.kernel.register_range(region.start, region.length());
     // Nothing there: the program kept it from its children (MADV_DONTFORK), and touching it is their mistake.

@@ -21,13 +21,19 @@ struct PinRange {
   std::uint32_t count = 0;
 };
 
-PinRange pages_in_window(const Core& core, std::uintptr_t address, std::size_t length) {
+// Outside of the window a range counts whole if it begins or ends in far memory; which of its pages are is asked one
+// by one (holds()).
+PinRange pages_held(const Core& core, std::uintptr_t address, std::size_t length) {
   std::uintptr_t end = length > ~address ? ~std::uintptr_t{0} : address + length;
-  address = std::max(address, core.window.base());
-  end = std::min(end, core.window.base() + core.window.bytes());
+  const bool outside = length != 0 && !core.window.contains(address, length) &&
+                       (core.window.outside().contains(address) || core.window.outside().contains(end - 1));
+  const std::uintptr_t least = outside ? core.window.origin() : core.window.base();
+  const std::size_t most = outside ? bytes_of_pages(core.window.places()) : core.window.bytes();
+  address = std::max(address, least);
+  end = std::min(end, least + most);
   if (address >= end) return {};
   PageIndex first = core.window.index_of(address), last = core.window.index_of(end - 1);
-  return {first, last.value - first.value + 1};
+  return {first, static_cast<std::uint32_t>(std::min<std::uint64_t>(last.value - first.value + 1, UINT32_MAX))};
 }
 
 static_assert(HL_PINS_NEST == PageMarks::kHeldMax - 1);  // a full count is not counted down again
@@ -72,8 +78,8 @@ void Pager::wait_for_hints(std::uint64_t timeout_ns) {
 bool Pager::Impl::hears_hints() const {
   if (!core.managed.load(std::memory_order_acquire)) return false;  // pairs with take_over: the parts are there
   if (copy_mark.is_copy()) return false;                            // the parent's words; and a hint is not an access
-  return !core.window.contains(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), 1) &&
-         !core.window.contains(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()), 1);
+  return !core.window.holds(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))) &&
+         !core.window.holds(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()));
 }
 
 void Pager::Impl::settle_hints() {
@@ -90,7 +96,7 @@ int Pager::pin(std::uintptr_t address, std::size_t length) {
 }
 
 int Pager::Impl::pin(Pager& pager, std::uintptr_t address, std::size_t length) {
-  PinRange range = pages_in_window(core, address, length);
+  PinRange range = pages_held(core, address, length);
   if (range.count == 0) return 0;
   std::int64_t limit = static_cast<std::int64_t>(budget_bytes.load() >> kPageShift) / 2;
   if (range.count > limit || pages_pinned.fetch_add(range.count) > limit - range.count) {
@@ -99,7 +105,8 @@ int Pager::Impl::pin(Pager& pager, std::uintptr_t address, std::size_t length) {
   }
   // Marked first, so that no page leaves behind our back; then brought, as a hint does, and by a look at what it
   // left.
-  for (std::uint32_t i = 0; i < range.count; ++i) mark_held(core, range.first + i);
+  for (std::uint32_t i = 0; i < range.count; ++i)
+    if (core.window.holds(core.address_of(range.first + i))) mark_held(core, range.first + i);
   pager.hint({.address = address, .size = length});
   if (core.faults_by_signal && core.managed.load())
     bring(core.address_of(range.first), std::size_t{range.count} << kPageShift, false);
@@ -119,18 +126,19 @@ int Pager::unpin(std::uintptr_t address, std::size_t length) {
 }
 
 void Pager::Impl::unpin(std::uintptr_t address, std::size_t length) {
-  PinRange range = pages_in_window(core, address, length);
+  PinRange range = pages_held(core, address, length);
   if (range.count == 0) return;
   pages_pinned.fetch_sub(range.count);
   for (std::uint32_t i = 0; i < range.count; ++i)
-    if (core.marks.let_go(range.first + i)) may_leave(range.first + i);
+    if (core.window.holds(core.address_of(range.first + i)) && core.marks.let_go(range.first + i))
+      may_leave(range.first + i);
 }
 
 int Pager::discard(std::uintptr_t address, std::size_t length) {
   if (!impl_->core.managed.load()) return 0;
-  if (length > ~address || !contains(address) || address + length - base_ > bytes_) return 0;
+  if (length > ~address || !contains(address)) return 0;
   std::uintptr_t start = page_ceil(address), end = page_floor(address + length);
-  if (end <= start) return 0;
+  if (end <= start || !contains(start) || end_of_piece(start, end) != end) return 0;
   Undisturbed undisturbed;
   return -on_own_stack([=, this] { return advise(start, end - start, MADV_DONTNEED); });
 }
@@ -138,7 +146,7 @@ int Pager::discard(std::uintptr_t address, std::size_t length) {
 void Pager::cold(std::uintptr_t address, std::size_t length) {
   Core& core = impl_->core;
   if (!impl_->hears_hints()) return;
-  PinRange range = pages_in_window(core, address, length);
+  PinRange range = pages_held(core, address, length);
   Undisturbed undisturbed;
   // A program that scans what fits calls this all the time, while nothing leaves: then not a page need be looked at.
   if (range.count == 0 || core.policy.room_for_cold() == 0) return;

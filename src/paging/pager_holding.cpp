@@ -14,7 +14,7 @@ namespace {
 template <typename Visit>
 void for_each_page_of(const Core& core, std::uintptr_t address, std::size_t length, Visit&& visit) {
   for (std::uintptr_t at = address; at < address + length; at = page_floor(at) + kPageSize)
-    if (core.window.contains(at, 1)) visit(core.window.index_of(at), at);
+    if (core.window.holds(at)) visit(core.window.index_of(at), at);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write
   bool there = true;
   const std::uintptr_t end = address + length;
   for (std::uintptr_t at = address; at < end; at = page_floor(at) + kPageSize) {
-    if (!impl.core.window.contains(at, 1)) continue;
+    if (!impl.core.window.holds(at)) continue;
     const PageIndex page = impl.core.window.index_of(at);
     impl.core.marks.hold(page);
     std::atomic_thread_fence(std::memory_order_seq_cst);

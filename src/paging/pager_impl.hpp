@@ -100,6 +100,13 @@ struct Pager::Impl {
     return {core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift)};
   }
   int unmap(std::uintptr_t address, std::size_t length);
+  int surrender(std::uintptr_t address, std::size_t length);
+  int make_way(std::uintptr_t address, std::size_t length);  // far memory outside of the window, as surrender()
+  // Addresses that a mapping has now, or has no longer: the window keeps them reserved, the kernel gets those
+  // outside.
+  void occupy(std::uintptr_t address, std::size_t length);
+  void release(std::uintptr_t address, std::size_t length);
+  bool is_inside(std::uintptr_t address) const { return core.window.contains(address, 1); }
   const std::vector<Region>& pieces(std::uintptr_t address, std::size_t length);
   std::vector<Region> pieces_found;  // what pieces() returned last: kept, so that it seldom allocates
   int reserve_again(std::uintptr_t address, std::size_t length);  // back to reserved address space
@@ -128,9 +135,12 @@ struct Pager::Impl {
   std::intptr_t move_foreign_to(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                                 std::uintptr_t target);
   bool reclaim_hole(std::uintptr_t address, std::size_t length);
+  std::intptr_t move_foreign_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
+                                 std::uintptr_t target);
   std::intptr_t move_piece_out(const Region& piece, std::size_t new_length, int flags, std::uintptr_t target);
   bool can_grow(std::uintptr_t end, std::size_t more) const;
-  void move_resident(PageRun run, std::uint32_t shift);
+  bool reserve_behind(std::uintptr_t end, std::size_t more);
+  void move_resident(PageRun run, std::uint64_t shift);  // by so many pages, which may wrap around
   bool copy_page(PageIndex page, PageIndex target);
   int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
   std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
@@ -181,10 +191,10 @@ struct Pager::Impl {
   std::array<far::FarPage, 512> retained;  // guarded by map_mutex
   std::size_t retained_count = 0;
 
-  // Every page of the window that was ever used.
+  // Every page that was ever used.
   template <typename Visit>
   void for_each_page(Visit&& visit) {
-    core.pages.for_each_used({0}, core.window.pages(), visit);
+    core.pages.for_all_used(visit);
   }
 };
 

@@ -1,8 +1,9 @@
-// Mappings in the window: map, unmap, protect, and the heap's commit and decommit.
+// Mappings, in the window and outside: map, unmap, protect, and the heap's commit and decommit.
 //
 // Order that keeps the page words true: a mapping goes away in the kernel first, then its words; movers that still
 // work on a page find no mapping, clean up, and let go (fetcher.cpp, evictor.cpp). New mappings reuse addresses only
-// when all words there are untouched again.
+// when all words there are untouched again. So addresses stay reserved until then, outside of the window too, where
+// the kernel gives them to anybody afterwards.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -144,11 +145,14 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
     int error = core.kernel.register_range(address, length);
     if (error == 0 && raw_madvise(mapped, length, MADV_DONTFORK) != 0) error = -errno;  // as keep_from_copies()
     if (error != 0) {
-      reserve_again(address, length);
+      if (is_inside(address))
+        reserve_again(address, length);
+      else
+        map_over(address, length, protection, kBaseFlags | (flags & kKeptFlags));  // nobody's but the program's
       return error;
     }
   }
-  core.window.occupy(address, length);
+  occupy(address, length);
   std::size_t mapped_before = regions.mapped_bytes();
   if ((flags & MAP_LOCKED) != 0) region.attributes |= kLocked;
   regions.put(region);
@@ -162,8 +166,22 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
   return static_cast<std::intptr_t>(address);
 }
 
-// Reserved address space is advised as the rest of it, with which it then merges.
+void Pager::Impl::occupy(std::uintptr_t address, std::size_t length) {
+  if (is_inside(address))
+    core.window.occupy(address, length);
+  else
+    core.window.put_outside(address, length);
+}
+
+void Pager::Impl::release(std::uintptr_t address, std::size_t length) {
+  if (is_inside(address)) return core.window.release(address, length);
+  core.window.take_outside(address, length);
+  raw_munmap(reinterpret_cast<void*>(address), length);
+}
+
+// Reserved address space of the window is advised as the rest of it, with which it then merges.
 void Pager::Impl::alike_reserved(std::uintptr_t address, std::size_t length) {
+  if (!is_inside(address)) return;
   raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTDUMP);
   if (core.managed.load()) raw_madvise(reinterpret_cast<void*>(address), length, MADV_DONTFORK);
 }
@@ -184,7 +202,8 @@ std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protecti
   length = page_ceil(length);
   if (length == 0) return -ENOMEM;
   MapGuard guard(*impl_);
-  const std::size_t free = bytes_ - std::min(bytes_, impl_->regions.mapped_bytes());
+  const std::size_t inside = impl_->regions.mapped_bytes() - outside_bytes();
+  const std::size_t free = bytes_ - std::min(bytes_, inside);
   if (leave != 0 && (free < leave || length > free - leave)) return -ENOMEM;
   std::uintptr_t address = impl_->core.window.allocate(length, std::max(alignment, kPageSize));
   if (address == 0) return -ENOMEM;
@@ -196,19 +215,38 @@ std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protecti
 std::intptr_t Pager::map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace) {
   length = page_ceil(length);
   MapGuard guard(*impl_);
-  if (!impl_->core.window.contains(address, length)) return -ENOMEM;
-  if (no_replace && !impl_->core.window.is_free(address, length)) return -EEXIST;
+  const Window& window = impl_->core.window;
+  const bool inside = window.contains(address, length);
+  if (!inside && (window.overlaps(address, length) != window.holds(address) || !window.holds(address)))
+    return -ENOMEM;
+  if (no_replace && !(inside && window.is_free(address, length))) return -EEXIST;
+  return impl_->place(address, length, protection, flags);
+}
+
+std::intptr_t Pager::take_in(std::uintptr_t address, std::size_t length, int protection, int flags) {
+  length = page_ceil(length);
+  MapGuard guard(*impl_);
+  if (!impl_->core.window.allows(address, length)) return -ENOSPC;
   return impl_->place(address, length, protection, flags);
 }
 
 int Pager::surrender(std::uintptr_t address, std::size_t length) {
-  length = page_ceil(length);
   MapGuard guard(*impl_);
-  if (int error = impl_->reserve_again(address, length); error != 0) return error;
-  impl_->forget(address, length);
-  impl_->core.window.occupy(address, length);
-  impl_->regions.put({address, address + length, PROT_NONE, 0, true});
-  impl_->core.policy.unmapped(impl_->run_of(address, length));
+  return impl_->surrender(address, page_ceil(length));
+}
+
+int Pager::Impl::surrender(std::uintptr_t address, std::size_t length) {
+  if (int error = reserve_again(address, length); error != 0) return error;
+  forget(address, length);
+  if (is_inside(address)) {
+    core.window.occupy(address, length);
+    regions.put({address, address + length, PROT_NONE, 0, true});
+  } else {
+    regions.remove(address, address + length);
+    core.window.take_outside(address, length);
+  }
+  set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
+  core.policy.unmapped(run_of(address, length));
   return 0;
 }
 
@@ -222,7 +260,7 @@ int Pager::Impl::unmap(std::uintptr_t address, std::size_t length) {
   regions.remove(address, address + length);
   forget(address, length);
   core.policy.unmapped(run_of(address, length));
-  core.window.release(address, length);
+  release(address, length);
   set_gauge(Gauge::mapped_bytes, regions.mapped_bytes());
   return 0;
 }

@@ -94,7 +94,7 @@ std::optional<far::FarPage> borrow(Core& core, PageIndex page, const Does& does_
 void gather(Core& core, const Wanted& wanted, Work* work) {
   for (std::size_t i = 0, n = wanted.pieces(); i < n; ++i) {
     const Wanted::Bytes bytes = wanted.piece(i);
-    if (!core.window.contains(bytes.address, bytes.length)) continue;
+    if (!core.window.holds(bytes.address)) continue;
     auto far = borrow(core, core.window.index_of(bytes.address), [&](std::uint32_t device) {
       return (core.devices.operations(device) >> wanted.what.operation & 1) != 0;
     });
@@ -116,8 +116,7 @@ struct AppliedWork : Work {
 void gather_applied(Core& core, std::span<const hl_piece> pieces, AppliedWork* work) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto address = reinterpret_cast<std::uintptr_t>(pieces[i].address);
-    if (address % kPageSize + pieces[i].bytes > kPageSize || !core.window.contains(address, pieces[i].bytes))
-      continue;
+    if (address % kPageSize + pieces[i].bytes > kPageSize || !core.window.holds(address)) continue;
     auto far = borrow(core, core.window.index_of(address),
                       [&](std::uint32_t device) { return core.devices.has_operators(device); });
     if (far) work->add(*far, address, pieces[i].bytes, pieces[i].word, i);

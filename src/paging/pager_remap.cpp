@@ -1,4 +1,4 @@
-// mremap in the window: shrink, grow in place, or move the pages with their words to another range.
+// mremap of far mappings: shrink, grow in place, or move the pages with their words to another range.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,14 +48,21 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   Impl& parts = *impl_;
   MapGuard guard(parts);
   if (new_length > bytes_) return new_length > kTaskEnd ? -EINVAL : -ENOMEM;
-  if (fixed && !parts.core.window.contains(new_address, new_length)) return -ENOMEM;
+  const bool stays_ours =
+      parts.core.window.contains(new_address, new_length) || parts.core.window.allows(new_address, new_length);
+  if (fixed && !stays_ours) return -ENOMEM;
+  // Only the window keeps books of what is not ours: move_out() takes it to where it is the kernel's alone.
+  bool some_foreign = false;
+  parts.regions.for_each(address, address + std::max(old_length, kPageSize),  // length 0 is a copy of a shared one
+                         [&](const Region& piece) { some_foreign |= piece.surrendered; });
+  if (fixed && some_foreign && !parts.is_inside(new_address)) return -ENOMEM;
   const Region* region = parts.regions.find(address);
   if (region == nullptr) return -EFAULT;
   if (old_length > bytes_) return -EINVAL;
   if (fixed && old_length == new_length) return parts.move_pieces(address, old_length, flags, new_address);
   if (!fixed && !keep_old && new_length <= old_length) {
     // Shrinking in place only unmaps the rest: there may be holes, and mappings of other kinds.
-    if (!parts.core.window.contains(address, old_length)) return -EFAULT;
+    if (parts.core.window.end_of_piece(address, address + old_length) != address + old_length) return -EFAULT;
     if (new_length < old_length)
       if (int error = parts.unmap(address + new_length, old_length - new_length); error != 0) return error;
     return static_cast<std::intptr_t>(address);
@@ -73,10 +80,14 @@ std::intptr_t Pager::Impl::resize(const Region& region, std::uintptr_t address, 
   old.start = address;
   old.end = address + std::min(old_length, new_length);
   const bool in_place = new_address == 0 && (flags & MREMAP_DONTUNMAP) == 0 && new_length > old_length &&
-                        address + old_length == region.end && can_grow(address + old_length, new_length - old_length);
+                        address + old_length == region.end &&
+                        can_grow(address + old_length, new_length - old_length) &&
+                        reserve_behind(address + old_length, new_length - old_length);
   if (in_place) {
     std::intptr_t grown =
         place(address + old_length, new_length - old_length, old.protection, old.flags, old.attributes);
+    if (grown < 0 && !is_inside(address))
+      raw_munmap(reinterpret_cast<void*>(address + old_length), new_length - old_length);
     return grown < 0 ? grown : static_cast<std::intptr_t>(address);
   }
   if ((flags & MREMAP_MAYMOVE) == 0) return -ENOMEM;
@@ -102,7 +113,15 @@ std::intptr_t Pager::Impl::move_pieces(std::uintptr_t address, std::size_t lengt
 }
 
 bool Pager::Impl::can_grow(std::uintptr_t end, std::size_t more) const {
+  if (!is_inside(end - 1)) return core.window.allows(end, more);  // the kernel says what is free: reserve_behind()
   return core.window.contains(end, more) && core.window.is_free(end, more);
+}
+
+// Outside of the window a mapping grows where nobody has the addresses.
+bool Pager::Impl::reserve_behind(std::uintptr_t end, std::size_t more) {
+  if (is_inside(end - 1)) return true;
+  constexpr int kOnlyHere = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  return raw_mmap(reinterpret_cast<void*>(end), more, PROT_NONE, kOnlyHere) != MAP_FAILED;
 }
 
 // A file or shared mapping that lies in the window: the kernel resizes and moves it, and we keep the books.
@@ -222,14 +241,13 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
     std::uintptr_t target = new_address + (moves_only ? piece.start - address : 0);
     std::size_t length = moves_only ? piece.length() : new_length;
     std::intptr_t moved;
-    if (piece.surrendered)
-      moved = raw::checked(SYS_mremap, address + (target - new_address), old_length == 0 ? 0 : piece.length(), length,
-                           flags, target);
+    if (piece.surrendered && old_length == 0)
+      moved = parts.move_foreign_out(address, 0, length, flags, target);
+    else if (piece.surrendered)
+      moved = parts.move_foreign_out(piece.start, piece.length(), length, flags, target);
     else
       moved = parts.move_piece_out(piece, length, flags, target);
-    if (moved < 0) return piece.surrendered ? -errno : moved;
-    if (piece.surrendered && old_length != 0 && (flags & MREMAP_DONTUNMAP) == 0)
-      if (int error = parts.unmap(piece.start, piece.length()); error != 0) return error;
+    if (moved < 0) return moved;
     if (!piece.surrendered) came(target, length);
   }
   if (new_length < old_length)
@@ -237,10 +255,33 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   return static_cast<std::intptr_t>(new_address);
 }
 
+int Pager::Impl::make_way(std::uintptr_t address, std::size_t length) {
+  const std::vector<Region> replaced = pieces(address, length);
+  for (const Region& piece : replaced)
+    if (int error = surrender(piece.start, piece.length()); error != 0) return error;
+  return 0;
+}
+
+// A mapping of another kind comes to its new size first, where the kernel puts it: that may be refused, and then
+// nothing has changed.
+std::intptr_t Pager::Impl::move_foreign_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length,
+                                            int flags, std::uintptr_t target) {
+  std::uintptr_t from = address;
+  if (old_length != new_length) {
+    const long resized = raw::checked(SYS_mremap, address, old_length, new_length, MREMAP_MAYMOVE);
+    if (resized == -1) return -errno;
+    from = static_cast<std::uintptr_t>(resized);
+  }
+  if (int error = make_way(target, new_length); error != 0) return error;
+  if (raw::checked(SYS_mremap, from, new_length, new_length, flags, target) == -1) return -errno;
+  return old_length != 0 && (flags & MREMAP_DONTUNMAP) == 0 ? unmap(address, old_length) : 0;
+}
+
 // The bytes are copied, and the old mapping goes, or is emptied.
 std::intptr_t Pager::Impl::move_piece_out(const Region& piece, std::size_t new_length, int flags,
                                           std::uintptr_t target) {
   auto* memory = reinterpret_cast<void*>(piece.start);
+  if (int error = make_way(target, new_length); error != 0) return error;
   if (raw_mmap(reinterpret_cast<void*>(target), new_length, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | piece.flags) == MAP_FAILED)
     return -errno;
@@ -288,7 +329,7 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
   core.marks.copy(core.window.index_of(from), core.window.index_of(to),
                   static_cast<std::uint32_t>(length >> kPageShift));
   if (!core.managed.load()) return move_present(from, to, length);
-  std::uint32_t shift = core.window.index_of(to).value - core.window.index_of(from).value;
+  std::uint64_t shift = core.window.index_of(to).value - core.window.index_of(from).value;
   PageRun run;  // resident pages, locked, to be moved with one call
   auto first = core.window.index_of(from);
   core.pages.for_each_used(first, static_cast<std::uint32_t>(length >> kPageShift), [&](PageIndex page, PageCell&) {
@@ -321,7 +362,7 @@ void Pager::Impl::clear_and_lock(PageIndex target) {
 }
 
 // A run of resident pages, locked like their targets.
-void Pager::Impl::move_resident(PageRun run, std::uint32_t shift) {
+void Pager::Impl::move_resident(PageRun run, std::uint64_t shift) {
   for (std::uint32_t at = 0; at < run.count;) {
     PageIndex page = run.first + at, target{page.value + shift};
     std::int64_t moved = -EINVAL;

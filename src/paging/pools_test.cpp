@@ -9,6 +9,7 @@
 
 #include "paging/testing/page_machine.hpp"
 #include "paging/testing/policies.hpp"
+#include "paging/testing/victims.hpp"
 
 namespace hinterland::testing {
 namespace {
@@ -32,8 +33,7 @@ class Pools : public ::testing::Test {
   }
   // The next to leave, in order; they stay.
   std::vector<hl_page> victims(std::size_t count) {
-    std::vector<hl_page> pages(count);
-    pages.resize(machine_.core().policy.choose_victims(pages));
+    std::vector<hl_page> pages = victims_of(machine_.core().policy, count);
     for (hl_page page : pages) machine_.core().policy.arrived({page}, 1, HL_ARRIVAL_RETURNED);
     return pages;
   }
@@ -47,7 +47,7 @@ class Pools : public ::testing::Test {
   std::uint32_t create(std::uint32_t pages, const RegionOptions& how, int* pool) {
     std::intptr_t address = machine_.pager().create_region(bytes_of_pages(pages), how, pool);
     EXPECT_GT(address, 0);
-    return machine_.core().window.index_of(static_cast<std::uintptr_t>(address)).value;
+    return static_cast<std::uint32_t>(machine_.core().window.index_of(static_cast<std::uintptr_t>(address)).value);
   }
   void expect_invariants() {
     machine_.adopt_all();
@@ -130,8 +130,8 @@ TEST(ColdPages, AThousandAreNoted) {
   EXPECT_EQ(policy.size(), kColdMax + 256);
   EXPECT_EQ(machine.check_invariants(0), "");
 
-  std::vector<hl_page> chosen(kColdMax + 1);
-  ASSERT_EQ(policy.choose_victims(chosen), chosen.size());
+  const std::vector<hl_page> chosen = victims_of(policy, kColdMax + 1);
+  ASSERT_EQ(chosen.size(), kColdMax + 1);
   EXPECT_EQ(chosen[0], 100);
   EXPECT_EQ(chosen[kColdMax - 1], 9);  // the last of those that there was room for
   EXPECT_EQ(chosen[kColdMax], 10);     // and the policy's own first
@@ -161,8 +161,8 @@ TEST(ColdPages, WithOneEndAreToldApart) {
     for (std::uint32_t first : {0u, kApart}) machine.pager().cold(machine.address_of(first), bytes_of_pages(8));
   EXPECT_EQ(policy.room_for_cold(), kRoom - 16);
 
-  std::vector<hl_page> chosen(8);
-  ASSERT_EQ(policy.choose_victims(chosen), 8);
+  const std::vector<hl_page> chosen = victims_of(policy, 8);
+  ASSERT_EQ(chosen.size(), 8);
   EXPECT_EQ(chosen[0], 0);
   for (hl_page page : chosen) policy.arrived({page}, 1, HL_ARRIVAL_RETURNED);
   machine.pager().cold(machine.address_of(kApart), bytes_of_pages(8));

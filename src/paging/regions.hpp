@@ -1,5 +1,5 @@
-// Which parts of the window are mapped, and how: start -> end and protection. Split and merged like the kernel's
-// VMAs.
+// Which addresses are mapped as far memory, in the window and outside, and how: start -> end and protection. Split
+// and merged like the kernel's VMAs.
 //
 // Not thread-safe: the pager's map lock guards it.
 #pragma once
@@ -59,6 +59,11 @@ class Regions {
       if (piece.end > end) piece.end = end;
       visit(piece);
     }
+  }
+  // The same for all of them, whole.
+  template <typename Visit>
+  void for_all(Visit&& visit) const {
+    for (const auto& [start, region] : by_start_) visit(region);
   }
   std::size_t mapped_bytes() const { return mapped_bytes_; }
   std::size_t count() const { return by_start_.size(); }

@@ -139,7 +139,8 @@ TEST_P(TwoDevices, AFullDevicesRegionWithoutAShareDoesNotKeepTheOthers) {
   machine_.parts().budget_bytes = bytes_of_pages(96);
   std::intptr_t address = machine_.pager().create_region(bytes_of_pages(80), how, &pool);
   ASSERT_GT(address, 0);
-  std::uint32_t first = machine_.core().window.index_of(static_cast<std::uintptr_t>(address)).value;
+  const auto first =
+      static_cast<std::uint32_t>(machine_.core().window.index_of(static_cast<std::uintptr_t>(address)).value);
   machine_.second_device()->faults.full = true;
   for (std::uint32_t page = first; page < first + 80; ++page) {
     ASSERT_TRUE(machine_.touch(page, true));

@@ -19,6 +19,7 @@
 #include "preload/far_heap.hpp"
 #include "preload/heap_gate.hpp"
 #include "preload/jemalloc.hpp"
+#include "preload/known_places.hpp"
 #include "preload/left_local.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/next.hpp"
@@ -42,6 +43,7 @@ void lock_all() {
   crash::before_fork();
   atfork::lock();
   left_local::before_fork();
+  known_places::before_fork();
   far_heap::before_fork();
   heap_gate::close();
   jemalloc_fork_handlers().prepare();
@@ -49,6 +51,7 @@ void lock_all() {
 
 void unlock_all() {
   far_heap::after_fork();
+  known_places::after_fork();
   left_local::after_fork();
   atfork::unlock();
   crash::after_fork();

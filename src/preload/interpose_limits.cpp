@@ -112,7 +112,9 @@ bool allow(std::size_t bytes, bool counts_as_data) {
   // As in the kernel: a soft limit of no data at all (valgrind sets it, to be told of brk) means the hard one.
   if (data == 0) data = g_data.hard.load(std::memory_order_relaxed);
   Used now = used_now();
-  std::uint64_t mapped = stat_page()->gauges[static_cast<std::size_t>(Gauge::mapped_bytes)].load();
+  // What is mapped outside of the window counts by itself.
+  std::uint64_t mapped =
+      without(stat_page()->gauges[static_cast<std::size_t>(Gauge::mapped_bytes)].load(), pager().outside_bytes());
   // The window as a whole counts as address space; of it as data only what can be written, which is what is mapped.
   std::uint64_t program_space = without(now.space, g_ours.space) + mapped;
   std::uint64_t program_data = without(now.data, g_ours.data);

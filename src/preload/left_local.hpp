@@ -1,5 +1,5 @@
-// Counts the private anonymous memory that is left to the kernel (gauge left_local_bytes): mappings at fixed
-// addresses outside the window and kinds the pager does not take.
+// Counts the private anonymous memory that is left to the kernel (gauge left_local_bytes): mappings of
+// kinds that the pager does not take, and where it takes none.
 #pragma once
 
 #include <cstddef>

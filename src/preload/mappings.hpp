@@ -23,4 +23,8 @@ int sync(std::uintptr_t address, std::size_t length, int flags);
 std::intptr_t remap(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                     std::uintptr_t new_address);
 
+// The far memory in the range, which the caller replaces by a mapping of another kind, is far no longer; its bytes
+// are gone. For callers below uninterrupted().
+int make_way(std::uintptr_t address, std::size_t length);
+
 }  // namespace hinterland::mappings

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
 #include <vector>
 
@@ -10,10 +11,16 @@ namespace {
 
 using Parts = std::vector<std::tuple<std::uintptr_t, std::size_t, bool>>;
 
+// Far memory is [100, 200).
+bool is_far(std::uintptr_t at) { return at >= 100 && at < 200; }
+std::uintptr_t end_of_piece(std::uintptr_t at, std::uintptr_t end) {
+  return std::min(end, at < 100 ? 100 : at < 200 ? 200 : end);
+}
+
 Parts parts_of(std::uintptr_t address, std::size_t length) {
   Parts parts;
-  int result = for_pieces({100, 200}, address, length, [&](std::uintptr_t at, std::size_t bytes, bool in_window) {
-    parts.emplace_back(at, bytes, in_window);
+  int result = for_pieces(address, length, end_of_piece, [&](std::uintptr_t at, std::size_t bytes) {
+    parts.emplace_back(at, bytes, is_far(at));
     return 0;
   });
   EXPECT_EQ(result, 0);
@@ -37,9 +44,9 @@ TEST(Pieces, AcrossTheEdges) {
 
 TEST(Pieces, StopsAtTheFirstFailure) {
   int calls = 0;
-  int result = for_pieces({100, 200}, 50, 300, [&](std::uintptr_t, std::size_t, bool in_window) {
+  int result = for_pieces(50, 300, end_of_piece, [&](std::uintptr_t at, std::size_t) {
     ++calls;
-    return in_window ? -12 : 0;
+    return is_far(at) ? -12 : 0;
   });
   EXPECT_EQ(result, -12);
   EXPECT_EQ(calls, 2);

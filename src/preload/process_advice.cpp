@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/mappings.hpp"
+#include "preload/pieces.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
 #include "preload/uninterrupted.hpp"
@@ -106,7 +107,13 @@ int make_way_for_segment(int segment, std::uintptr_t address, int flags) {
     return 0;  // the kernel says what is wrong
   std::size_t length = page_ceil(about.shm_segsz);
   if (!pager().overlaps(address, length)) return 0;
-  if (!pager().contains(address) || !pager().contains(address + length - 1)) return -EINVAL;  // across the edge
+  if (!pager().overlaps_window(address, length)) {
+    auto end_of_piece = [](std::uintptr_t at, std::uintptr_t end) { return pager().end_of_piece(at, end); };
+    return for_pieces(address, length, end_of_piece, [](std::uintptr_t at, std::size_t bytes) {
+      return pager().contains(at) ? uninterrupted([=] { return pager().surrender(at, bytes); }) : 0;
+    });
+  }
+  if (!pager().in_window(address) || !pager().in_window(address + length - 1)) return -EINVAL;  // across the edge
   return uninterrupted([=] { return pager().surrender(address, length); });
 }
 

@@ -14,6 +14,7 @@
 #include "preload/ending.hpp"
 #include "preload/far_heap.hpp"
 #include "preload/forking.hpp"
+#include "preload/known_places.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/limits.hpp"
 #include "preload/loader_range.hpp"
@@ -82,6 +83,7 @@ void begin(const char* program) {
   if (!started) return refuse(started.error(), program);
   if (Pager::current()->faults_by_signal()) loader_range::find_libc();
   far_heap::start();
+  if (Pager::current()->covers_all_addresses()) known_places::start();
   g_mode.store(Mode::far);
   limits::note_after_start();
   threads::start();

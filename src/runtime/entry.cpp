@@ -125,8 +125,8 @@ extern "C" __attribute__((visibility("hidden"), alias("hl_runtime"))) struct hl_
 
 void hinterland::hint::begin() {
   Pager& pager = *Pager::current();
-  hl_runtime.base = pager.window_base();
+  hl_runtime.base = pager.places_base();
   hl_runtime.map = reinterpret_cast<const unsigned char*>(pager.hint_map());
   // release: a hint that sees the size sees the rest (and x86-64 loads in order)
-  std::atomic_ref(hl_runtime.size).store(pager.window_bytes(), std::memory_order_release);
+  std::atomic_ref(hl_runtime.size).store(pager.places_bytes(), std::memory_order_release);
 }

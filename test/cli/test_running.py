@@ -213,10 +213,11 @@ class Run(CommandTest):
     def test_what_cannot_become_far_is_said(self):
         """Shared memory of 128 MiB with a budget of 48: nothing of it is in the budget, and a user would wonder."""
         shared = "import mmap; m = mmap.mmap(-1, 128 << 20); [m.write(bytes(1 << 20)) for _ in range(128)]"
-        for budget, told in (("48M", True), ("1G", False)):
-            done = self.call("run", "--local", budget, "--far", "mem:", "-v", "--", "python3", "-c", shared)
+        for budget, addresses, told in (("48M", "window", True), ("48M", "all", True), ("1G", "window", False)):
+            done = self.call("run", "--local", budget, "--far", "mem:", "--addresses", addresses, "-v", "--", "python3", "-c", shared)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual("cannot become far: files, shared memory" in done.stderr, told, done.stderr)
+            self.assertEqual("--addresses all" in done.stderr, told and addresses == "window", done.stderr)
 
     def test_tune_of_a_stopped_program_says_so(self):
         child = self.start("--", "python3", "-c", "import time; print('ready', flush=True); time.sleep(110)")

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/units.hpp"
+#include "paging/page/address_set.hpp"
 #include "paging/page/page_marks.hpp"
 #include "paging/page/page_table.hpp"
 
@@ -47,10 +48,10 @@ class TableReader {
   bool read(std::uint64_t first) {
     first_ = first / kPages * kPages;
     std::array<std::uint32_t, kPages / kGroupPages> places;
-    std::uint64_t window_pages = view_.window_bytes >> kPageShift;
+    std::uint64_t pages = view_.places_bytes >> kPageShift;
     if (!read_array(view_.page_directory + first_ / kGroupPages * sizeof places[0], places.data(), places.size()) ||
         !read_array(view_.page_marks + first_, marks_.data(), marks_.size()) ||
-        !read_array(view_.page_marks + window_pages + first_ / kPages, &chunk_mark_, 1))
+        !read_array(view_.page_marks + pages + first_ / kPages, &chunk_mark_, 1))
       return false;
     for (std::size_t group = 0; group < places.size(); ++group) {
       std::uint64_t* words = words_.data() + group * kGroupPages;
@@ -84,8 +85,8 @@ class TableReader {
 std::vector<Piece> paged_pieces(const Mapping& mapping, const RuntimeView& view, const ProcessMemory& memory) {
   constexpr std::uint64_t kChunk = PageTable::kChunkPages;
   std::vector<Piece> pieces;
-  std::uint64_t first = (mapping.start - view.window_base) >> kPageShift;
-  std::uint64_t last = (mapping.end - view.window_base) >> kPageShift;
+  std::uint64_t first = (mapping.start - view.places_base) >> kPageShift;
+  std::uint64_t last = (mapping.end - view.places_base) >> kPageShift;
   std::vector<std::uint8_t> used((last + kChunk - 1) / kChunk - first / kChunk);
   if (memory.read_resident(view.page_chunks + first / kChunk, used.data(), used.size()) != used.size())
     return {{mapping.start, mapping.end, Take::absent}};
@@ -93,7 +94,7 @@ std::vector<Piece> paged_pieces(const Mapping& mapping, const RuntimeView& view,
   for (std::uint64_t at = first; at < last;) {
     std::uint64_t end = std::min((at / kChunk + 1) * kChunk, last);
     bool touched = used[at / kChunk - first / kChunk] != 0;
-    auto address_of = [&view](std::uint64_t page) { return view.window_base + (page << kPageShift); };
+    auto address_of = [&view](std::uint64_t page) { return view.places_base + (page << kPageShift); };
     if (touched && tables.read(at)) {
       for (; at < end; ++at) append(pieces, address_of(at), address_of(at + 1), tables.take(at));
     } else {  // at once: terabytes of the window are only reserved
@@ -127,6 +128,10 @@ RuntimeView RuntimeView::of(const StatPage& page) {
   RuntimeView view;
   view.window_base = page.inside.window_base;
   view.window_bytes = page.inside.window_bytes;
+  view.outside_chunks = page.inside.outside_chunks;
+  view.outside_bits = page.inside.outside_bits;
+  view.places_base = page.inside.places_base;
+  view.places_bytes = page.inside.places_bytes;
   view.page_words = page.inside.page_words;
   view.page_directory = page.inside.page_directory;
   view.page_chunks = page.inside.page_chunks;
@@ -138,11 +143,22 @@ RuntimeView RuntimeView::of(const StatPage& page) {
   return view;
 }
 
+bool RuntimeView::holds(std::uint64_t address, const ProcessMemory& memory) const {
+  if (address - window_base < window_bytes) return true;
+  return AddressSet::contains_from_outside(outside_chunks, outside_bits, address, [&](std::uint64_t at, auto* value) {
+    return memory.read_value(at, value);
+  });
+}
+
+bool RuntimeView::is_paged(const Mapping& mapping, const ProcessMemory& memory) const {
+  return managed && !mapping.shared && mapping.inode == 0 && holds(mapping.start, memory);
+}
+
 // As the kernel's own core files, with their usual filter: what the process wrote, anonymous memory shared or not,
 // and the first page of a file that is mapped, which tells debuggers which file it is.
 std::vector<Piece> pieces_of(const Mapping& mapping, const RuntimeView& view, const ProcessMemory& memory,
                              int pagemap) {
-  if (view.is_paged(mapping)) {
+  if (view.is_paged(mapping, memory)) {
     std::vector<Piece> pieces = paged_pieces(mapping, view, memory);
     // Address space that is only reserved.
     if (mapping.permissions == 0)

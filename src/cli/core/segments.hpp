@@ -26,17 +26,17 @@ struct Piece {
 
 // What `hinterland core` knows of the runtime in the process, copied from its page of figures.
 struct RuntimeView {
-  std::uint64_t window_base = 0, window_bytes = 0, page_words = 0, page_directory = 0, page_chunks = 0,
-                page_marks = 0;
+  std::uint64_t window_base = 0, window_bytes = 0, places_base = 0, places_bytes = 0, outside_chunks = 0,
+                outside_bits = 0, page_words = 0, page_directory = 0, page_chunks = 0, page_marks = 0;
   std::int64_t inside_offset = 0;
   std::vector<std::int32_t> threads;
   bool managed = false;
 
   static RuntimeView of(const StatPage& page);
-  bool is_paged(const Mapping& mapping) const {
-    return managed && mapping.start >= window_base && mapping.end <= window_base + window_bytes && !mapping.shared &&
-           mapping.inode == 0;
-  }
+  // Far memory, in the window or outside. Before paging has begun the kernel knows all of a mapping by itself.
+  bool is_paged(const Mapping& mapping, const ProcessMemory& memory) const;
+  // The same of an address, whatever lies there.
+  bool holds(std::uint64_t address, const ProcessMemory& memory) const;
 };
 
 // The pieces of one mapping, ascending, without gaps; neighbours differ. The process's threads are stopped.

@@ -12,7 +12,7 @@
 namespace hinterland {
 namespace {
 
-constexpr PageIndex kNobody{UINT32_MAX};  // as the page that was asked for: none of these
+constexpr PageIndex kNobody{UINT64_MAX};  // as the page that was asked for: none of these
 
 }  // namespace
 
@@ -63,8 +63,8 @@ PageRun Fetcher::part_on_device_of(PageRun run, PageIndex page) {
 }
 
 PageRun Fetcher::call_off_all_but(PageRun run, PageRun part) {
-  core_.transitions.call_off({run.first, part.first.value - run.first.value});
-  core_.transitions.call_off({part.end(), run.end().value - part.end().value});
+  core_.transitions.call_off({run.first, static_cast<std::uint32_t>(part.first.value - run.first.value)});
+  core_.transitions.call_off({part.end(), static_cast<std::uint32_t>(run.end().value - part.end().value)});
   return part;
 }
 
@@ -258,7 +258,7 @@ bool Fetcher::complete(const far::Completion& completion) {
 // Maps what has come, in stretches of equal protection. Neighbours of the page that is waited for are held back
 // until the last of them is there: one call for all of them costs a quarter a page of one call each.
 void Fetcher::map_arrived(Transfer& transfer) {
-  std::uint32_t wanted = transfer.demanded.value - transfer.run.first.value;
+  const auto wanted = static_cast<std::uint32_t>(transfer.demanded.value - transfer.run.first.value);
   bool all = transfer.left == 0;
   if (!all) {
     if (transfer.unasked || !transfer.arrived[wanted]) return;
@@ -293,7 +293,7 @@ void Fetcher::map_arrived(Transfer& transfer) {
 }
 
 hl_arrival Fetcher::arrival_of(const Transfer& transfer, std::uint32_t offset, std::uint32_t count_of_pages) const {
-  std::uint32_t wanted = transfer.demanded.value - transfer.run.first.value;
+  std::uint64_t wanted = transfer.demanded.value - transfer.run.first.value;
   bool holds_it = offset <= wanted && wanted < offset + count_of_pages && !transfer.unasked;
   return holds_it ? demanded_arrival() : HL_ARRIVAL_READ_AHEAD;
 }

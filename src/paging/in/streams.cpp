@@ -78,20 +78,35 @@ Streams::Stream& Streams::oldest() {
   return streams_[static_cast<std::size_t>(std::ranges::min_element(used_at_) - used_at_.begin())];
 }
 
-StreamWindow Streams::on_fault(PageIndex page, std::uint32_t window_pages, std::uint32_t most) {
-  if (pages_max_ <= 1) return {{page, 1}, false, {}};
-  Stream* stream = find(page.value);
+namespace {
+
+std::uint32_t low(PageIndex page) { return static_cast<std::uint32_t>(page.value); }
+
+}  // namespace
+
+StreamWindow Streams::on_fault(PageIndex page, std::uint64_t window_pages, std::uint32_t most) {
+  const std::uint64_t high = page.value - low(page);
+  const std::uint64_t here = std::min<std::uint64_t>(window_pages - high, UINT32_MAX);
+  StreamWindow window = propose(low(page), static_cast<std::uint32_t>(here), most);
+  window.run.first.value += high;
+  window.ahead.first.value += high;
+  return window;
+}
+
+StreamWindow Streams::propose(std::uint32_t page, std::uint32_t window_pages, std::uint32_t most) {
+  if (pages_max_ <= 1) return {{{page}, 1}, false, {}};
+  Stream* stream = find(page);
   bool confirmed = stream != nullptr;
-  if (!confirmed && begins_steps(page.value)) return {{page, 1}, false, {}};
+  if (!confirmed && begins_steps(page)) return {{{page}, 1}, false, {}};
   std::uint32_t unused = 0;
   if (!confirmed) {
     stream = &oldest();
     unused = forget(*stream);
     stepping_ -= stream->stride != 0;
-    *stream = {.asked = page.value + 1, .window = 1};
-    next(*stream) = page.value + 1;
+    *stream = {.asked = page + 1, .window = 1};
+    next(*stream) = page + 1;
   } else {
-    note_used(*stream, page.value);
+    note_used(*stream, page);
     grow(*stream, most);
   }
   use_now(*stream);
@@ -99,20 +114,20 @@ StreamWindow Streams::on_fault(PageIndex page, std::uint32_t window_pages, std::
   StreamWindow window = stream->stride != 0     ? in_steps(*stream, page, window_pages)
                         : stream->direction > 0 ? upwards(*stream, page, confirmed, window_pages)
                                                 : downwards(*stream, page, confirmed);
-  stream->last = page.value;
+  stream->last = page;
   window.unused = unused;
   return window;
 }
 
-StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, std::uint32_t window_pages) {
-  StreamWindow window{{page, 1}, confirmed, {}};
-  bool was_asked = stream.asked > page.value + 1;  // this is the marker, or lies behind it
+StreamWindow Streams::upwards(Stream& stream, std::uint32_t page, bool confirmed, std::uint32_t window_pages) {
+  StreamWindow window{{{page}, 1}, confirmed, {}};
+  bool was_asked = stream.asked > page + 1;  // this is the marker, or lies behind it
   if (!was_asked) {
-    window.run.count = std::min(stream.window, window_pages - page.value);
-    stream.asked = window.run.end().value;
+    window.run.count = std::min(stream.window, window_pages - page);
+    stream.asked = page + window.run.count;
     stream.pending = window.run.count - 1;
   }
-  next(stream) = stream.after > page.value ? stream.after : stream.asked;
+  next(stream) = stream.after > page ? stream.after : stream.asked;
   stream.after = 0;
   if (asks_ahead_ && confirmed && stream.window >= kAheadFrom) {
     std::uint32_t end = next(stream) + stream.window * (stream.window >= kTwoAheadFrom ? 2 : 1);
@@ -123,35 +138,37 @@ StreamWindow Streams::upwards(Stream& stream, PageIndex page, bool confirmed, st
   return window;
 }
 
-StreamWindow Streams::downwards(Stream& stream, PageIndex page, bool confirmed) {
-  std::uint32_t count = std::min(stream.window, page.value + 1);
-  PageRun run{{page.value + 1 - count}, count};
-  next(stream) = stream.asked = run.first.value - 1;
+StreamWindow Streams::downwards(Stream& stream, std::uint32_t page, bool confirmed) {
+  std::uint32_t count = std::min(stream.window, page + 1);
+  PageRun run{{page + 1 - count}, count};
+  next(stream) = stream.asked = page - count;
   stream.pending = count - 1;
   return {run, confirmed, {}};
 }
 
-StreamWindow Streams::in_steps(Stream& stream, PageIndex page, std::uint32_t window_pages) {
-  StreamWindow window{{page, 1}, true, {}};
-  std::int64_t room = stream.stride > 0 ? (std::int64_t{window_pages} - 1 - page.value) / stream.stride
-                                        : std::int64_t{page.value} / -stream.stride;
+StreamWindow Streams::in_steps(Stream& stream, std::uint32_t page, std::uint32_t window_pages) {
+  StreamWindow window{{{page}, 1}, true, {}};
+  std::int64_t room = stream.stride > 0 ? (std::int64_t{window_pages} - 1 - page) / stream.stride
+                                        : std::int64_t{page} / -stream.stride;
   window.stride = stream.stride;
   window.steps = stream.pending = static_cast<std::uint32_t>(std::min<std::int64_t>(stream.window - 1, room));
   return window;
 }
 
 void Streams::asked_ahead(PageRun run) {
+  const std::uint32_t first = low(run.first);
   for (Stream& stream : streams_)
-    if (stream.window != 0 && stream.stride == 0 && stream.direction > 0 && stream.asked == run.first.value) {
-      if (next(stream) != run.first.value) stream.after = run.first.value;
-      stream.asked = run.end().value;
+    if (stream.window != 0 && stream.stride == 0 && stream.direction > 0 && stream.asked == first) {
+      if (next(stream) != first) stream.after = first;
+      stream.asked = first + run.count;
       stream.pending += run.count;
     }
 }
 
-void Streams::brought_only(PageIndex page, std::uint32_t pages) {
+void Streams::brought_only(PageIndex index, std::uint32_t pages) {
+  const std::uint32_t page = low(index);
   for (Stream& stream : streams_)
-    if (stream.window != 0 && stream.last == page.value) stream.pending = std::min(stream.pending, pages);
+    if (stream.window != 0 && stream.last == page) stream.pending = std::min(stream.pending, pages);
 }
 
 // Doubles the window, if streams are worth it.

@@ -48,7 +48,9 @@ class Streams {
   Streams(std::uint32_t pages_max, bool asks_ahead) : pages_max_(pages_max), asks_ahead_(asks_ahead) {}
 
   // A fault on `page`; returns what to bring, clipped to [0, window_pages). No run is longer than `most`.
-  StreamWindow on_fault(PageIndex page, std::uint32_t window_pages, std::uint32_t most = ~0u);
+  // Streams count pages in 32 bits, so that what each fault looks through is short: pages whose indexes differ by a
+  // multiple of 2^32 look alike, which costs a wrong guess, and no stream goes on over such a border.
+  StreamWindow on_fault(PageIndex page, std::uint64_t window_pages, std::uint32_t most = ~0u);
   // What on_fault() proposed as `ahead` was asked for, or the first of it.
   void asked_ahead(PageRun run);
   // Of what on_fault(page) proposed beside the page only so many were brought; else all of it counts as brought.
@@ -78,9 +80,10 @@ class Streams {
   static constexpr std::uint32_t kAheadFrom = 4;  // shorter windows are still finding out whether this is a stream
   static constexpr std::uint32_t kTwoAheadFrom = 32;
 
-  StreamWindow upwards(Stream& stream, PageIndex page, bool confirmed, std::uint32_t window_pages);
-  StreamWindow downwards(Stream& stream, PageIndex page, bool confirmed);
-  StreamWindow in_steps(Stream& stream, PageIndex page, std::uint32_t window_pages);
+  StreamWindow propose(std::uint32_t page, std::uint32_t window_pages, std::uint32_t most);
+  StreamWindow upwards(Stream& stream, std::uint32_t page, bool confirmed, std::uint32_t window_pages);
+  StreamWindow downwards(Stream& stream, std::uint32_t page, bool confirmed);
+  StreamWindow in_steps(Stream& stream, std::uint32_t page, std::uint32_t window_pages);
   std::size_t index_of(const Stream& stream) const { return static_cast<std::size_t>(&stream - streams_.data()); }
   std::uint32_t& next(const Stream& stream) { return next_[index_of(stream)]; }
   std::uint64_t used(const Stream& stream) const { return used_at_[index_of(stream)]; }
@@ -112,7 +115,7 @@ class Streams {
 class SharedStreams {
  public:
   SharedStreams(std::uint32_t pages_max, bool asks_ahead) : streams_(pages_max, asks_ahead) {}
-  StreamWindow on_fault(PageIndex page, std::uint32_t window_pages, std::uint32_t most) {
+  StreamWindow on_fault(PageIndex page, std::uint64_t window_pages, std::uint32_t most) {
     LockGuard guard(mutex_);
     return streams_.on_fault(page, window_pages, most);
   }

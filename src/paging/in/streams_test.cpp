@@ -23,7 +23,7 @@ TEST(StreamsTest, ALoneFaultBringsOnePage) {
 
 TEST(StreamsTest, ASequentialStreamDoublesUpToTheMaximum) {
   Streams streams(16, false);
-  std::uint32_t at = 100;
+  std::uint64_t at = 100;
   for (std::uint32_t expected : {1u, 2u, 4u, 8u, 16u, 16u, 16u}) {
     StreamWindow window = streams.on_fault({at}, kWindowPages);
     EXPECT_EQ(window.run, (PageRun{{at}, expected}));
@@ -41,7 +41,7 @@ TEST(StreamsTest, AFewResidentPagesAreSteppedOver) {
 TEST(StreamsTest, AStreamMayRunDownwards) {
   Streams streams(16, false);
   streams.on_fault({1000}, kWindowPages);
-  std::uint32_t at = 999;
+  std::uint64_t at = 999;
   for (std::uint32_t expected : {2u, 4u, 8u, 16u, 16u}) {
     StreamWindow window = streams.on_fault({at}, kWindowPages);
     EXPECT_EQ(window.run, (PageRun{{at + 1 - expected}, expected}));
@@ -52,11 +52,11 @@ TEST(StreamsTest, AStreamMayRunDownwards) {
 
 TEST(StreamsTest, ManyStreamsInterleave) {
   Streams streams(32, false);
-  std::array<std::uint32_t, 24> at{};
+  std::array<std::uint64_t, 24> at{};
   for (std::uint32_t i = 0; i < at.size(); ++i) at[i] = i * 10'000;
   std::uint32_t last = 0;
   for (int round = 0; round < 8; ++round)
-    for (std::uint32_t& next : at) {
+    for (std::uint64_t& next : at) {
       StreamWindow window = streams.on_fault({next}, kWindowPages);
       EXPECT_EQ(window.confirmed, round > 0);
       next = window.run.end().value;
@@ -83,7 +83,7 @@ TEST(StreamsTest, RandomFaultsStayAtOnePage) {
 
 TEST(StreamsTest, TheNextWindowIsProposedWhileThisOneIsUsedUp) {
   Streams streams(16, true);
-  std::uint32_t at = 100;
+  std::uint64_t at = 100;
   for (std::uint32_t expected : {1u, 2u}) at = streams.on_fault({at}, kWindowPages).run.first.value + expected;
   StreamWindow first = streams.on_fault({at}, kWindowPages);
   EXPECT_EQ(first.run, (PageRun{{103}, 4}));
@@ -99,7 +99,7 @@ TEST(StreamsTest, TheNextWindowIsProposedWhileThisOneIsUsedUp) {
 // Of long windows two are proposed; each has its marker, and whichever the stream comes to asks for what is missing.
 TEST(StreamsTest, TwoLongWindowsAreProposed) {
   Streams streams(32, true);
-  std::uint32_t at = 100;
+  std::uint64_t at = 100;
   for (std::uint32_t brought : {1u, 2u, 4u, 8u, 16u}) {
     EXPECT_EQ(streams.on_fault({at}, kWindowPages).run.count, brought);  // what is proposed ahead nobody asks for
     at += brought;
@@ -126,7 +126,7 @@ TEST(StreamsTest, TwoLongWindowsAreProposed) {
 
 TEST(StreamsTest, AWindowThatNobodyAskedForIsNotCountedOn) {
   Streams streams(16, true);
-  for (std::uint32_t at : {100u, 101u, 103u}) streams.on_fault({at}, kWindowPages);  // and 107 is proposed, in vain
+  for (std::uint64_t at : {100u, 101u, 103u}) streams.on_fault({at}, kWindowPages);  // and 107 is proposed, in vain
   StreamWindow window = streams.on_fault({107}, kWindowPages);
   EXPECT_EQ(window.run, (PageRun{{107}, 8}));
   EXPECT_EQ(window.ahead, (PageRun{{115}, 8}));
@@ -138,13 +138,13 @@ TEST(StreamsTest, NothingIsProposedBeyondTheWindowOrBeforeAStreamIsSeen) {
   EXPECT_EQ(streams.on_fault({101}, kWindowPages).ahead.count, 0u);
   EXPECT_EQ(streams.on_fault({103}, 108).ahead, (PageRun{{107}, 1}));
   Streams synchronous(16, false);
-  for (std::uint32_t at : {100u, 101u, 103u, 107u})
+  for (std::uint64_t at : {100u, 101u, 103u, 107u})
     EXPECT_EQ(synchronous.on_fault({at}, kWindowPages).ahead.count, 0u);
 }
 
 TEST(StreamsTest, RunsStayWithinWhatTheBudgetAllows) {
   Streams streams(64, false);
-  std::uint32_t at = 100;
+  std::uint64_t at = 100;
   for (std::uint32_t expected : {1u, 2u, 4u, 6u, 6u, 6u}) {
     StreamWindow window = streams.on_fault({at}, kWindowPages, 6);
     EXPECT_EQ(window.run, (PageRun{{at}, expected}));
@@ -154,7 +154,7 @@ TEST(StreamsTest, RunsStayWithinWhatTheBudgetAllows) {
 
 TEST(StreamsTest, RunsStayInsideTheWindow) {
   Streams up(64, false), down(64, false);
-  for (std::uint32_t at = kWindowPages - 7; at < kWindowPages;) at = up.on_fault({at}, kWindowPages).run.end().value;
+  for (std::uint64_t at = kWindowPages - 7; at < kWindowPages;) at = up.on_fault({at}, kWindowPages).run.end().value;
   EXPECT_EQ(up.on_fault({kWindowPages - 1}, kWindowPages).run.end().value, kWindowPages);
   down.on_fault({6}, kWindowPages);
   EXPECT_EQ(down.on_fault({5}, kWindowPages).run, (PageRun{{4}, 2}));
@@ -166,14 +166,14 @@ TEST(StreamsTest, RunsStayInsideTheWindow) {
 std::vector<std::uint32_t> faults_in_steps(Streams& streams, std::uint32_t first, std::int32_t stride,
                                            std::uint32_t count) {
   std::vector<std::uint32_t> faults;
-  std::set<std::uint32_t> there;
+  std::set<std::uint64_t> there;
   for (std::uint32_t i = 0; i < count; ++i) {
     auto page = static_cast<std::uint32_t>(first + std::int64_t{stride} * i);
     if (there.contains(page)) continue;
     faults.push_back(page);
     StreamWindow window = streams.on_fault({page}, kWindowPages);
     EXPECT_LE(window.steps, 15u);
-    for (std::uint32_t at = window.run.first.value; at < window.run.end().value; ++at) there.insert(at);
+    for (std::uint64_t at = window.run.first.value; at < window.run.end().value; ++at) there.insert(at);
     for (std::uint32_t step = 1; step <= window.steps; ++step)
       there.insert(static_cast<std::uint32_t>(page + std::int64_t{window.stride} * step));
   }
@@ -197,13 +197,13 @@ TEST(StreamsTest, StepsThatAreShortOrVeryLongAreNot) {
 
 TEST(StreamsTest, StreamsInStepsInterleaveWithOthers) {
   Streams streams(64, false);
-  std::set<std::uint32_t> there;
+  std::set<std::uint64_t> there;
   std::uint32_t faults = 0;
   auto touch = [&](std::uint32_t page) {
     if (there.contains(page)) return;
     ++faults;
     StreamWindow window = streams.on_fault({page}, kWindowPages);
-    for (std::uint32_t at = window.run.first.value; at < window.run.end().value; ++at) there.insert(at);
+    for (std::uint64_t at = window.run.first.value; at < window.run.end().value; ++at) there.insert(at);
     for (std::uint32_t step = 1; step <= window.steps; ++step)
       there.insert(static_cast<std::uint32_t>(page + std::int64_t{window.stride} * step));
   };
@@ -236,7 +236,7 @@ TEST(StreamsTest, WindowsGrowLessWhereStreamsEndEarly) {
     std::uint32_t in_vain = 0, said = 0;
     for (int i = 0; i < records; ++i) {
       auto first = static_cast<std::uint32_t>(random() % (kWindowPages / 64)) * 64, end = first + 9;
-      for (std::uint32_t at = first; at < end;) {
+      for (std::uint64_t at = first; at < end;) {
         StreamWindow window = streams.on_fault({at}, kWindowPages);
         at = window.run.end().value;
         said += window.unused;
@@ -253,10 +253,10 @@ TEST(StreamsTest, WindowsGrowLessWhereStreamsEndEarly) {
   EXPECT_LT(later, first / 2);
 
   // A long stream proves itself, and once most of what is brought is used all windows grow as before.
-  std::uint32_t at = 0, longest = 0;
+  std::uint64_t at = 0, longest = 0;
   for (int i = 0; i < 100; ++i) {
     StreamWindow window = streams.on_fault({at}, kWindowPages);
-    longest = std::max(longest, window.run.count);
+    longest = std::max<std::uint64_t>(longest, window.run.count);
     at = window.run.end().value;
   }
   EXPECT_EQ(longest, 64u);
@@ -270,7 +270,7 @@ TEST(StreamsTest, WindowsGrowLessWhereStreamsEndEarly) {
 
 TEST(StreamsTest, WhatWasNotBroughtWasNotInVain) {
   Streams streams(64, false);
-  std::uint32_t at = 100;
+  std::uint64_t at = 100;
   for (int i = 0; i < 5; ++i) at = streams.on_fault({at}, kWindowPages).run.end().value;
   streams.brought_only({115}, 3);
   std::uint32_t unused = 0;
@@ -280,7 +280,7 @@ TEST(StreamsTest, WhatWasNotBroughtWasNotInVain) {
 
 TEST(StreamsTest, ReadAheadCanBeOff) {
   Streams streams(0, false);
-  for (std::uint32_t at = 0; at < 10; ++at) EXPECT_EQ(streams.on_fault({at}, kWindowPages).run.count, 1u);
+  for (std::uint64_t at = 0; at < 10; ++at) EXPECT_EQ(streams.on_fault({at}, kWindowPages).run.count, 1u);
 }
 
 }  // namespace

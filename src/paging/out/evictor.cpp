@@ -132,7 +132,7 @@ std::size_t Evictor::choose(std::size_t wanted) {
   std::size_t offered = core_.policy.choose_victims(std::span(pages.data(), wanted), blocked_devices());
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < offered; ++i)
-    if (accept({pages[i]}, &chosen_[accepted])) ++accepted;
+    if (accept(core_.policy.page_of(pages[i]), &chosen_[accepted])) ++accepted;
   if (core_.second_chance.enabled) ask_what_is_worth_a_frame(Victims(chosen_.data(), accepted));
   std::sort(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(accepted),
             [](const Victim& a, const Victim& b) { return a.page < b.page; });

@@ -37,7 +37,7 @@ void Core::report_loss(std::uint32_t device) {
   losses_reported |= 1u << device;
   set_gauge(Gauge::device_lost, 1);
   std::uint64_t lost = 0;
-  pages.for_each_used({0}, window.pages(), [&](PageIndex, PageCell& cell) {
+  pages.for_all_used([&](PageIndex, PageCell& cell) {
     PageWord word = cell.load();
     bool away = word.state() == PageState::far || word.state() == PageState::arriving;
     if (away && word.far_page().device() == device) ++lost;

@@ -15,14 +15,14 @@ namespace hinterland {
 class FlushShare {
  public:
   void note(std::size_t flushes, std::size_t pages) {
-    if (pages == 0 || fixed_) return;
+    if (pages == 0 || fixed_.load(std::memory_order_relaxed)) return;
     int share = static_cast<int>(std::min(flushes, pages) * kWhole / pages);
     int known = share_.load(std::memory_order_relaxed);
     share_.store(known + (share - known) / 8, std::memory_order_relaxed);
   }
   // More than one for four pages.
   bool high() const { return share_.load(std::memory_order_relaxed) > kWhole / 4; }
-  void stay_low() { fixed_ = true; }
+  void stay_low() { fixed_.store(true, std::memory_order_relaxed); }
 
   // Who faults or hints has taken pages itself, on the CPU that used them.
   void note_taken_where_used() { taken_where_used_.fetch_add(1, std::memory_order_relaxed); }
@@ -37,7 +37,7 @@ class FlushShare {
   static constexpr int kWhole = 1024;
   std::atomic<int> share_{0};
   std::atomic<std::uint32_t> taken_where_used_{0};
-  bool fixed_ = false;
+  std::atomic<bool> fixed_{false};
 };
 
 }  // namespace hinterland

@@ -54,6 +54,7 @@ class FrameRing {
 
   std::uint32_t capacity() const { return capacity_; }
   std::uintptr_t address_of(std::uint32_t frame) const { return base_ + bytes_of_pages(frame); }
+  bool contains(std::uintptr_t address) const { return address - base_ < bytes_of_pages(capacity_); }
   const void* memory_of(std::uint32_t frame) const { return reinterpret_cast<const void*>(address_of(frame)); }
   Frame& operator[](std::uint32_t frame) { return frames_[frame]; }
 

@@ -19,7 +19,7 @@ namespace hinterland {
 class Hermit {
  public:
   // Borrows the budget for the life of the process, and leaves none of it free by its own rule.
-  Status create(Budget& budget, std::uint32_t window_pages, unsigned threads) {
+  Status create(Budget& budget, std::uint64_t window_pages, unsigned threads) {
     budget_ = &budget;
     budget.leave_to_others();
     schedule_.set_threads(threads);

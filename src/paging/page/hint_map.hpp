@@ -1,4 +1,4 @@
-// What a hint looks at first: one byte a page of the window, which says whether the page is there and whether it may
+// What a hint looks at first: one byte a page, which says whether the page is there and whether it may
 // be written without a fault. The words say the same (page_table.hpp), but take two loads and a decision; a hinted
 // program reads this byte inline (include/hinterland/hint.h), millions of times a second.
 //
@@ -23,7 +23,7 @@ class HintMap {
   static constexpr std::uint8_t kThere = 1, kWritable = 2, kAsked = 4;  // HL_THERE, HL_WRITABLE, HL_ASKED of hint.h
 
   // Address space; memory is taken only for pages that were there at the program's first hint or since.
-  Status create(std::uint32_t pages) {
+  Status create(std::uint64_t pages) {
     bytes_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages));
     if (bytes_ == nullptr)
       return std::unexpected(Error::make(ENOMEM, "no address space for the map that hints look at")
@@ -41,6 +41,9 @@ class HintMap {
   void note(PageIndex page, PageWord word) {
     if (active()) store(page, word);
   }
+  // Nobody's but the kernel's: no hint need ask for it. If it becomes far memory later, who moves it first notes what
+  // is true then.
+  void note_local(PageIndex page) { bytes_[page.value].store(kThere | kWritable, std::memory_order_relaxed); }
   std::uint8_t of(PageIndex page) const { return bytes_[page.value].load(std::memory_order_relaxed); }
 
   // Policies: whether a hint, or a mover, has noted the page as there since this was last called. Takes the note

@@ -28,7 +28,7 @@ class PageMarks {
   // terabyte of addresses (Haskell's runtime does) costs half a MiB, and not a byte for each page.
   static constexpr std::uint8_t kSomeMarked = 0x01, kNoneDumped = 0x02;
 
-  Status create(std::uint32_t pages) {
+  Status create(std::uint64_t pages) {
     marks_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(std::uint64_t{pages} + pages / kChunkPages + 1));
     if (marks_ == nullptr)
       return std::unexpected(Error::make(ENOMEM, "no address space for the page marks")
@@ -68,37 +68,37 @@ class PageMarks {
     return (before & kHeldMax) != 0;
   }
   // Under the map lock, as clear() and copy().
-  void set_dumped(PageIndex first, std::uint32_t count, bool dumped) {
+  void set_dumped(PageIndex first, std::uint64_t count, bool dumped) {
     if (dumped && !any_.load(std::memory_order_relaxed)) return;
-    for_each_chunk(first.value, count, [this, dumped](std::uint32_t from, std::uint32_t to) {
+    for_each_chunk(first.value, count, [this, dumped](std::uint64_t from, std::uint64_t to) {
       dumped ? include_in_dumps(from, to) : exclude_from_dumps(from, to);
     });
   }
   // The pages are others now: no marks.
-  void clear(PageIndex first, std::uint32_t count) {
+  void clear(PageIndex first, std::uint64_t count) {
     if (!any_.load(std::memory_order_relaxed)) return;
-    for_each_chunk(first.value, count, [this](std::uint32_t from, std::uint32_t to) { divide(from, to); });
+    for_each_chunk(first.value, count, [this](std::uint64_t from, std::uint64_t to) { divide(from, to); });
     for_each(first, count, [this](PageIndex page) { change(page, [](std::uint8_t) { return std::uint8_t{0}; }); });
   }
   // The bytes of `from` go to `to`, and what was asked of them.
-  void copy(PageIndex from, PageIndex to, std::uint32_t count) {
+  void copy(PageIndex from, PageIndex to, std::uint64_t count) {
     if (!any_.load(std::memory_order_relaxed)) return;
     for_each(from, count, [&](PageIndex page) {
       std::uint8_t mark = of(page);
       change({to.value + (page.value - from.value)}, [mark](std::uint8_t) { return mark; });
     });
-    for_each_chunk(from.value, count, [&](std::uint32_t begin, std::uint32_t end) {
+    for_each_chunk(from.value, count, [&](std::uint64_t begin, std::uint64_t end) {
       if ((chunk_of(begin) & kNoneDumped) != 0) set_dumped({to.value + (begin - from.value)}, end - begin, false);
     });
   }
   // Calls visit(PageIndex) for each page that has a mark of its own.
   template <typename Visit>
-  void for_each(PageIndex first, std::uint32_t count, Visit&& visit) const {
+  void for_each(PageIndex first, std::uint64_t count, Visit&& visit) const {
     // relaxed: who marked the pages asked for it before, in this thread or under the map lock
     if (!any_.load(std::memory_order_relaxed)) return;
-    std::uint32_t end = first.value + count;
-    for (std::uint32_t at = first.value; at < end;) {
-      std::uint32_t chunk_end = at / kChunkPages * kChunkPages + kChunkPages;
+    std::uint64_t end = first.value + count;
+    for (std::uint64_t at = first.value; at < end;) {
+      std::uint64_t chunk_end = at / kChunkPages * kChunkPages + kChunkPages;
       bool used = (chunk_of(at) & kSomeMarked) != 0;
       for (; used && at < chunk_end && at < end; ++at)
         if (of({at}) != 0) visit(PageIndex{at});
@@ -111,40 +111,40 @@ class PageMarks {
   std::uint8_t of(PageIndex page) const {
     return any_.load(std::memory_order_relaxed) ? marks_[page.value].load(std::memory_order_relaxed) : 0;
   }
-  std::uint8_t chunk_of(std::uint32_t page) const {
+  std::uint8_t chunk_of(std::uint64_t page) const {
     return chunks_[page / kChunkPages].load(std::memory_order_relaxed);
   }
-  void note(std::uint32_t page, std::uint8_t bit) {
+  void note(std::uint64_t page, std::uint8_t bit) {
     any_.store(true, std::memory_order_relaxed);
     if ((chunk_of(page) & bit) == 0) chunks_[page / kChunkPages].fetch_or(bit, std::memory_order_relaxed);
   }
   // Calls visit(first, end) for the part of each chunk that lies in the range.
   template <typename Visit>
-  static void for_each_chunk(std::uint32_t first, std::uint32_t count, Visit&& visit) {
-    for (std::uint32_t at = first, end = first + count, next = 0; at < end; at = next) {
+  static void for_each_chunk(std::uint64_t first, std::uint64_t count, Visit&& visit) {
+    for (std::uint64_t at = first, end = first + count, next = 0; at < end; at = next) {
       next = std::min(at / kChunkPages * kChunkPages + kChunkPages, end);
       visit(at, next);
     }
   }
   // These pages of a chunk will differ from its others, or are all of it: that none is dumped is noted page by page
   // for the others. A reader from outside that comes meanwhile sees too many that are not dumped, never too few.
-  void divide(std::uint32_t from, std::uint32_t to) {
+  void divide(std::uint64_t from, std::uint64_t to) {
     if ((chunk_of(from) & kNoneDumped) == 0) return;
-    std::uint32_t begin = from / kChunkPages * kChunkPages;
-    for (std::uint32_t at = begin; to - from != kChunkPages && at < begin + kChunkPages; ++at)
+    std::uint64_t begin = from / kChunkPages * kChunkPages;
+    for (std::uint64_t at = begin; to - from != kChunkPages && at < begin + kChunkPages; ++at)
       set_one_dumped({at}, false);
     chunks_[from / kChunkPages].fetch_and(static_cast<std::uint8_t>(~kNoneDumped), std::memory_order_relaxed);
   }
   // Pages of one chunk, both.
-  void exclude_from_dumps(std::uint32_t from, std::uint32_t to) {
+  void exclude_from_dumps(std::uint64_t from, std::uint64_t to) {
     if (to - from == kChunkPages) return note(from, kNoneDumped);
     if ((chunk_of(from) & kNoneDumped) != 0) return;
-    for (std::uint32_t at = from; at < to; ++at) set_one_dumped({at}, false);
+    for (std::uint64_t at = from; at < to; ++at) set_one_dumped({at}, false);
   }
-  void include_in_dumps(std::uint32_t from, std::uint32_t to) {
+  void include_in_dumps(std::uint64_t from, std::uint64_t to) {
     divide(from, to);
     if ((chunk_of(from) & kSomeMarked) == 0) return;
-    for (std::uint32_t at = from; at < to; ++at) set_one_dumped({at}, true);
+    for (std::uint64_t at = from; at < to; ++at) set_one_dumped({at}, true);
   }
   void set_one_dumped(PageIndex page, bool dumped) {
     change(page, [dumped](std::uint8_t mark) {

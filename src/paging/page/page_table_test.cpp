@@ -26,7 +26,7 @@ class PageTableTest : public ::testing::Test {
     std::vector<std::uint32_t> pages;
     table.for_each_used({first}, count, [&](PageIndex page, PageCell& cell) {
       EXPECT_EQ(&cell, &table[page]);
-      pages.push_back(page.value);
+      pages.push_back(static_cast<std::uint32_t>(page.value));
     });
     return pages;
   }
@@ -78,7 +78,7 @@ TEST_F(PageTableTest, AllThatWasUsedIsVisitedInTheOrderOfUse) {
   std::vector<std::uint32_t> visited;
   auto visit = [&](PageIndex page, PageCell& cell) {
     EXPECT_EQ(&cell, &table[page]);
-    visited.push_back(page.value);
+    visited.push_back(static_cast<std::uint32_t>(page.value));
   };
   table.for_all_used(visit);
   EXPECT_TRUE(visited.empty());

@@ -15,8 +15,9 @@ namespace hinterland {
 
 class PinnedPages {
  public:
-  Status create(std::uint32_t pages) {
-    words_ = static_cast<std::atomic<std::uint64_t>*>(reserve_zeroed(pages / 8 + sizeof(std::uint64_t)));
+  Status create(std::uint64_t pages) {
+    bytes_ = pages / 8 + sizeof(std::uint64_t);
+    words_ = static_cast<std::atomic<std::uint64_t>*>(reserve_zeroed(bytes_));
     if (words_ == nullptr)
       return std::unexpected(Error::make(ENOMEM, "no address space for the marks of locked pages"));
     return {};
@@ -28,19 +29,23 @@ class PinnedPages {
   }
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  void set(PageIndex first, std::uint32_t pages, bool pinned) {
+  void set(PageIndex first, std::uint64_t pages, bool pinned) {
     if (!pinned && !any()) return;
-    for (std::uint32_t at = first.value, end = first.value + pages; at < end;) {
-      std::uint32_t bit = at % 64, length = end - at < 64 - bit ? end - at : 64 - bit;
+    for (std::uint64_t at = first.value, end = first.value + pages; at < end;) {
+      std::uint64_t bit = at % 64, length = end - at < 64 - bit ? end - at : 64 - bit;
       set_in_word(at / 64, (length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1) << bit, pinned);
       at += length;
     }
   }
   // In a forked child, which inherits no locks.
-  void clear(std::uint32_t pages) { set({0}, pages, false); }
+  void clear_all() {
+    if (!any()) return;
+    raw_madvise(words_, bytes_, MADV_DONTNEED);  // they read as zeros
+    count_.store(0, std::memory_order_relaxed);
+  }
 
  private:
-  void set_in_word(std::uint32_t index, std::uint64_t mask, bool pinned) {
+  void set_in_word(std::uint64_t index, std::uint64_t mask, bool pinned) {
     std::uint64_t before = words_[index].load(std::memory_order_relaxed);
     std::uint64_t after = pinned ? before | mask : before & ~mask;
     if (before == after) return;
@@ -51,6 +56,7 @@ class PinnedPages {
   }
 
   std::atomic<std::uint64_t>* words_ = nullptr;
+  std::size_t bytes_ = 0;
   std::atomic<std::uint64_t> count_{0};
 };
 

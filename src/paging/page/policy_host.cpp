@@ -29,8 +29,8 @@ std::uint64_t PolicyHost::place_of(void* self, hl_page page) {
 
 hl_page PolicyHost::page_at(void* self, std::uint64_t place) {
   const PageTable& pages = *static_cast<PolicyHost*>(self)->pages_;
-  if (place >= pages.dense_count()) return HL_NO_PAGE;
-  PageIndex index{static_cast<std::uint32_t>(place)};
+  if (place >= pages.places()) return HL_NO_PAGE;
+  PageIndex index{place};
   return pages.is_used(index) ? pages.dense_of(index) : HL_NO_PAGE;
 }
 
@@ -73,7 +73,7 @@ Status PolicyHost::create(const hl_policy_ops* policy, const PageTable& pages, c
   terms_ = terms;
   if (terms.instead != nullptr) plugin_ = policy;
   pool_of_group_ =
-      static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.dense_count() / PageTable::kGroupPages + 1));
+      static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(pages.places() / PageTable::kGroupPages + 1));
   Pool& own = pools_[0];
   own.ops = policy;
   if (pool_of_group_ == nullptr || !start_pool(own, policy))
@@ -162,7 +162,7 @@ void PolicyHost::forget_cold(PageIndex first, std::uint32_t count) {
 std::size_t PolicyHost::take_cold(std::span<hl_page> out, std::size_t stay) {
   std::size_t taken = std::min(out.size(), cold_count_ - std::min(cold_count_, stay));
   for (std::size_t i = 0; i < taken; ++i) {
-    out[i] = cold_[i].value;
+    out[i] = pages_->dense_of(cold_[i]);
     --cold_endings_[cold_[i].value % kColdEndings];
   }
   std::move(cold_.begin() + static_cast<std::ptrdiff_t>(taken),
@@ -173,11 +173,8 @@ std::size_t PolicyHost::take_cold(std::span<hl_page> out, std::size_t stay) {
 
 std::size_t PolicyHost::ask(Pool& pool, std::span<hl_page> out) {
   if (out.empty()) return 0;
-  std::size_t chosen = is_watched(pool)
-                           ? ask_plugin(pool, out)
-                           : pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
-  for (hl_page& page : out.first(chosen)) page = pages_->page_of(page).value;
-  return chosen;
+  return is_watched(pool) ? ask_plugin(pool, out)
+                          : pool.ops->choose_victims(pool.state, out.data(), static_cast<std::uint32_t>(out.size()));
 }
 
 // What it returns of pages that it holds leaves, whatever else is wrong.
@@ -355,7 +352,7 @@ void PolicyHost::close_pool(int pool) {
 }
 
 void PolicyHost::assign(PageRun run, int pool) {
-  for (std::uint32_t at = run.first.value; at < run.end().value; at += PageTable::kGroupPages)
+  for (std::uint64_t at = run.first.value; at < run.end().value; at += PageTable::kGroupPages)
     pool_of_group_[at / PageTable::kGroupPages].store(static_cast<std::uint8_t>(pool), std::memory_order_relaxed);
 }
 

@@ -98,8 +98,9 @@ class PolicyHost {
   // room for so many; of more, nothing is noted.
   void cold(PageIndex page);
   std::size_t room_for_cold();
-  // Fills `out` with indexes into the window; returns how many. `blocked`: a bit for each device that takes no pages
-  // now; those that would go there come last.
+  // Fills `out` with dense numbers, which page_of() translates; returns how many. `blocked`: a bit for each device
+  // that takes no pages now; those that would go there come last.
+  PageIndex page_of(hl_page victim) const { return pages_->page_of(victim); }
   std::size_t choose_victims(std::span<hl_page> out, std::uint32_t blocked = 0);
   // What policies say of victims that they returned, before those leave; as_usual where a policy leaves it to the
   // runtime.
@@ -171,9 +172,9 @@ class PolicyHost {
   // The pages in use of [first, first + count), by group: there their dense numbers follow each other.
   template <typename Visit>
   void for_each_run(PageIndex first, std::uint32_t count, Visit&& visit) {
-    for (std::uint32_t at = first.value, end = first.value + count; at < end;) {
-      std::uint32_t left_in_group = PageTable::kGroupPages - at % PageTable::kGroupPages;
-      std::uint32_t length = end - at < left_in_group ? end - at : left_in_group;
+    for (std::uint64_t at = first.value, end = first.value + count; at < end;) {
+      auto left_in_group = static_cast<std::uint32_t>(PageTable::kGroupPages - at % PageTable::kGroupPages);
+      std::uint32_t length = end - at < left_in_group ? static_cast<std::uint32_t>(end - at) : left_in_group;
       if (pages_->is_used({at})) visit(pools_[pool_of({at})], pages_->dense_of({at}), length);
       at += length;
     }
@@ -225,7 +226,7 @@ class PolicyHost {
   Terms terms_;
   const hl_policy_ops* plugin_ = nullptr;               // the process's policy, where it is one
   std::array<Pool, kPoolsMax> pools_;                   // guarded by mutex_; [0] is the process's
-  std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of the window
+  std::atomic<std::uint8_t>* pool_of_group_ = nullptr;  // by group of places
   std::array<PageIndex, kColdMax> cold_;                // guarded by mutex_; in none of the policies' lists
   std::size_t cold_count_ = 0;
   bool some_not_admitted_ = false;

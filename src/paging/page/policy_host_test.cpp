@@ -32,6 +32,32 @@ class PolicyHostTest : public ::testing::Test {
   PolicyHost host_;
 };
 
+// What is kept by place has room for all places, of which many more may lie anywhere than are ever in use.
+TEST(PolicyHostOfAllAddresses, PoolsAreKeptForTheLastPlace) {
+  constexpr std::uint64_t kPlaces = std::uint64_t{1} << 35;
+  constexpr std::size_t kGuardBytes = 16 * kGiB;
+  PageTable pages;
+  ASSERT_TRUE(pages.create(kPlaces, kPages));
+  // The kernel gives addresses from above to below, so that what follows the host's tables cannot be touched.
+  void* guard = raw_mmap(nullptr, kGuardBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  ASSERT_NE(guard, MAP_FAILED);
+  PolicyHost host;
+  ASSERT_TRUE(host.create(&kSecondChancePolicy, pages));
+  const int pool = host.open_pool(&kFifoPolicy, PolicyHost::kCommonShare, 7, 0);
+  ASSERT_GT(pool, 0);
+  const PageIndex last{kPlaces - 1};
+  host.assign({{kPlaces - PageTable::kGroupPages}, PageTable::kGroupPages}, pool);
+  pages.note_used(last);
+  EXPECT_EQ(host.read_ahead_max(last, 64), 7u);
+  EXPECT_EQ(host.read_ahead_max({0}, 64), 64u);
+  host.arrived(last, 1, HL_ARRIVAL_FAULT);
+  std::vector<hl_page> victims(8);
+  victims.resize(host.choose_victims(victims));
+  ASSERT_EQ(victims.size(), 1u);
+  EXPECT_EQ(host.page_of(victims[0]), last);
+  raw_munmap(guard, kGuardBytes);
+}
+
 TEST_F(PolicyHostTest, IsAskedForPagesThatHaveJustArrived) {
   for (std::uint32_t page : {3u, 900u, 5u}) host_.arrived({page}, 1, HL_ARRIVAL_FAULT);
   EXPECT_EQ(victims(8).size(), 3u);

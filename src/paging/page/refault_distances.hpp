@@ -18,7 +18,7 @@ class RefaultDistances {
  public:
   // Four bytes for each page of the window, of which only those of pages that left are touched. Kept for the life of
   // the process.
-  Status create(std::uint32_t pages) {
+  Status create(std::uint64_t pages) {
     left_at_ = static_cast<std::atomic<std::uint32_t>*>(reserve_zeroed(std::size_t{pages} * sizeof *left_at_));
     if (left_at_ == nullptr)
       return std::unexpected(Error::make(ENOMEM, "no address space for refault distances")

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <iterator>
 
-#include "base/check.hpp"
+#include "base/space_limit.hpp"
 #include "paging/page/reservation.hpp"
 
 namespace hinterland {
@@ -28,6 +28,7 @@ Result<Window> Window::reserve(std::size_t bytes, std::size_t least_bytes) {
     Window window;
     window.base_ = align_up(reinterpret_cast<std::uintptr_t>(memory), kHugePage);
     window.bytes_ = bytes;
+    window.origin_ = window.base_;
     window.free_[window.base_] = window.base_ + bytes;
     return window;
   }
@@ -60,6 +61,60 @@ void Window::occupy(std::uintptr_t address, std::size_t length) {
     if (start < address) free_[start] = address;
     if (end > limit) free_[limit] = end;
   }
+}
+
+Status Window::cover_all_addresses() {
+  // What the tables of the pager will reserve, and some more: whether they can is found out before one of them is
+  // made.
+  constexpr std::size_t kTables = 512 * kGiB;
+  void* trial = raw_mmap(nullptr, kTables, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (trial == MAP_FAILED)
+    return std::unexpected(Error::make(errno, "cannot reserve %zu GiB of address space for tables", kTables / kGiB)
+                               .remedy("raise %s, or leave --addresses all out", limit_on_space()));
+  raw_munmap(trial, kTables);
+  if (Status status = outside_.create(); !status) return status;
+  if (Status status = ever_outside_.create(); !status) return status;
+  origin_ = 0;
+  return {};
+}
+
+namespace {
+
+// Whole groups of pages, and what is read ahead beyond a mapping's ends.
+constexpr std::size_t kMargin = 2 * kMiB;
+struct Around {
+  std::uintptr_t start, end;
+};
+Around around(std::uintptr_t address, std::size_t length) {
+  const std::uintptr_t end = std::min(address + length + kMargin, AddressSet::kEnd);
+  return {address < kMargin ? 0 : (address - kMargin) & ~(kMargin - 1), end};
+}
+
+}  // namespace
+
+bool Window::allows(std::uintptr_t address, std::size_t length) const {
+  if (!covers_all_addresses() || length > AddressSet::kEnd || address > AddressSet::kEnd - length) return false;
+  if (address <= base_ + bytes_ && base_ <= address + length) return false;
+  const Around range = around(address, length);
+  std::size_t more = 0;
+  for (std::uintptr_t at = range.start, next = 0; at < range.end; at = next) {
+    next = ever_outside_.end_of_piece(at, range.end);
+    if (!ever_outside_.contains(at)) more += next - at;
+  }
+  const std::size_t room = bytes_of_pages(used_most()), taken = bytes_ + ever_outside_.bytes();
+  return taken < room && more <= room - taken;
+}
+
+void Window::put_outside(std::uintptr_t address, std::size_t length) {
+  const Around range = around(address, length);
+  ever_outside_.add(range.start, range.end - range.start);
+  outside_.add(address, length);
+}
+
+std::uintptr_t Window::end_of_piece(std::uintptr_t address, std::uintptr_t end) const {
+  if (contains(address, 1)) return std::min(end, base_ + bytes_);
+  if (address < base_ && base_ < end) end = base_;
+  return outside_.end_of_piece(address, end);
 }
 
 bool Window::is_free(std::uintptr_t address, std::size_t length) const {

@@ -23,7 +23,7 @@ class WriteForecast {
   static constexpr std::uint32_t kSampleEvery = 16;
 
   // A byte a block, of address space; memory is taken only for blocks with a history.
-  Status create(std::uint32_t pages) {
+  Status create(std::uint64_t pages) {
     bytes_ = pages / kBlockPages + 1;
     blocks_ = static_cast<std::atomic<std::uint8_t>*>(reserve_zeroed(bytes_));
     if (blocks_ == nullptr) return std::unexpected(Error::make(ENOMEM, "no address space for the write forecast"));

@@ -13,10 +13,10 @@ bool Bringer::begin(PageIndex page, PageState state, bool written) {
 }
 
 PageRun Bringer::begin_around(PageIndex page, PageRun wanted, std::uint32_t most, PageState state) {
-  std::uint32_t first = page.value, end = page.value + 1;
+  std::uint64_t first = page.value, end = page.value + 1;
   while (end < wanted.end().value && end - first < most && begin({end}, state)) ++end;
   while (first > wanted.first.value && end - first < most && begin({first - 1}, state)) --first;
-  return {{first}, end - first};
+  return {{first}, static_cast<std::uint32_t>(end - first)};
 }
 
 void Bringer::make_room(std::uint32_t pages, Evictor& direct) {

@@ -30,7 +30,7 @@ FaultKind kind_of(PageWord word, const FaultMessage& message) {
 }  // namespace
 
 void FaultHandler::serve_page(const FaultMessage& message) {
-  if (!core_.window.contains(message.address, kPageSize)) {  // a frame: never touched while empty
+  if (core_.frames.contains(message.address)) {  // never touched while empty
     core_.kernel.wake(message.address, kPageSize);
     return;
   }
@@ -41,7 +41,7 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   while (!cell.try_lock(&word))
     if (cell.announce_waiter()) {  // who holds it wakes the thread, which looks again
       core_.page_is_waited_for();
-      if (fetcher_->is_marker(page)) read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page)));
+      if (fetcher_->is_marker(page)) read_ahead(streams_.on_fault(page, core_.window.places(), run_max(page)));
       return observe(message, FaultKind::waited);
     }
   bool comes_in = word.state() == PageState::far || (word.state() == PageState::parked && !message.write);
@@ -101,7 +101,7 @@ void FaultHandler::serve_resident(PageIndex page, PageWord word, const FaultMess
 }
 
 StreamWindow FaultHandler::stream_of(PageIndex page) {
-  StreamWindow window = streams_.on_fault(page, core_.window.pages(), run_max(page));
+  StreamWindow window = streams_.on_fault(page, core_.window.places(), run_max(page));
   if (window.unused != 0) count(Counter::pages_read_ahead_unused, window.unused);
   if (in_crowd_) window.steps = 0;
   return window;
@@ -206,7 +206,7 @@ void FaultHandler::read_chosen(std::span<const PageIndex> pages) {
 std::uint32_t FaultHandler::read_in_steps(PageIndex page, const StreamWindow& window) {
   std::uint32_t asked = 0;
   for (std::uint32_t i = 1; i <= window.steps; ++i) {
-    PageIndex next{static_cast<std::uint32_t>(page.value + std::int64_t{window.stride} * i)};
+    PageIndex next{page.value + static_cast<std::uint64_t>(std::int64_t{window.stride} * i)};
     if (!ask_unasked(next, &asked)) break;
   }
   if (asked != 0) count(Counter::pages_read_ahead, asked);

@@ -29,6 +29,7 @@ std::uint32_t at_most(std::uint64_t pages, std::uint64_t most) {
 }  // namespace
 
 void Hints::serve(const Hint& hint, Evictor& direct) {
+  note_local(hint);
   Wanted wanted = pages_of(hint);
   if (wanted.now.count == 0) return;
   listen();
@@ -44,6 +45,7 @@ void Hints::serve(const Hint& hint, Evictor& direct) {
 }
 
 bool Hints::begin(const Hint& hint, Evictor& direct) {
+  note_local(hint);
   Wanted wanted = pages_of(hint);
   if (wanted.now.count == 0) return false;
   listen();
@@ -55,6 +57,15 @@ bool Hints::begin(const Hint& hint, Evictor& direct) {
   start(lane, wanted, direct);
   leave(lane);
   return is_on_its_way(wanted.now);
+}
+
+// Stacks, files, shared memory: the map covers them, too, and the same hint would ask again and again. Programs look
+// at the first and the last page of a hint.
+void Hints::note_local(const Hint& hint) {
+  const Window& window = core_.window;
+  if (!window.covers_all_addresses()) return;
+  for (std::uintptr_t address : {hint.address, hint.address + hint.size - (hint.size != 0)})
+    if (window.has_place(address) && !window.holds(address)) core_.hint_map.note_local(window.index_of(address));
 }
 
 // From the program's first hint on.
@@ -78,17 +89,17 @@ bool Hints::is_on_its_way(PageRun run) const {
   return false;
 }
 
-// The part of the hint that lies in the window, and no more of it than the budget can hold beside what is in use: a
+// The part of the hint that can be far, and no more of it than the budget can hold beside what is in use: a
 // hint that pushes out what it brought is worse than none.
 Hints::Wanted Hints::pages_of(const Hint& hint) const {
   const Window& window = core_.window;
   Wanted wanted{{}, {}, hint.write, hint.priority};
-  if (!window.contains(hint.address, 1)) return wanted;
+  if (!window.holds(hint.address)) return wanted;
   auto most = static_cast<std::uint64_t>(std::max<std::int64_t>(core_.budget.limit() / 4, 1));
-  std::uint64_t to_end = window.bytes() - (hint.address - window.base());
+  std::uint64_t to_end = bytes_of_pages(window.places()) - (hint.address - window.origin());
   PageIndex first = window.index_of(hint.address);
   PageIndex last = window.index_of(hint.address + std::clamp<std::uint64_t>(hint.size, 1, to_end) - 1);
-  wanted.now = {first, at_most(std::uint64_t{last.value} - first.value + 1, most)};
+  wanted.now = {first, at_most(last.value - first.value + 1, most)};
   wanted.all = wanted.now;
   // Read-ahead must not push out what it brings, either; a program that says so may go beyond what faults do.
   auto room = std::min<std::uint64_t>(most - wanted.now.count, std::max<std::uint64_t>(most / 4, 1));
@@ -97,7 +108,7 @@ Hints::Wanted Hints::pages_of(const Hint& hint) const {
     room = std::min<std::uint64_t>(room, std::max(core_.read_ahead_max(first), wanted.now.count) - wanted.now.count);
   std::uint64_t ahead = at_most(static_cast<std::uint64_t>(std::abs(std::int64_t{hint.read_ahead})), room);
   if (hint.read_ahead > 0) {
-    wanted.all.count += at_most(ahead, window.pages() - wanted.now.end().value);
+    wanted.all.count += at_most(ahead, window.places() - wanted.now.end().value);
   } else {
     std::uint32_t before = at_most(ahead, first.value);
     wanted.all = {{first.value - before}, wanted.now.count + before};

@@ -92,6 +92,7 @@ class Hints final : public UnawaitedFetches {
   void leave(Lane& lane);
   std::uint32_t bit_of(const Lane& lane) const { return 1u << (&lane - lanes_.data()); }
   bool open(Lane& lane);
+  void note_local(const Hint& hint);
   std::uint32_t bring_one_run(Lane& lane, const Wanted& wanted, PageIndex page, Evictor& direct);
   std::uint32_t fetch(Lane& lane, const Wanted& wanted, PageIndex page, PageWord word, Evictor& direct);
   void fetch_besides(Lane& lane, std::span<const PageIndex> pages);

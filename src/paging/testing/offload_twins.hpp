@@ -53,8 +53,8 @@ struct Twins {
              far.size()) {
     // From here on there is a runtime for the header.
     hl_runtime.map = reinterpret_cast<const unsigned char*>(pager.hint_map());
-    hl_runtime.base = pager.window_base();
-    hl_runtime.size = pager.window_bytes();
+    hl_runtime.base = pager.places_base();
+    hl_runtime.size = pager.places_bytes();
   }
   void set(std::size_t at, T value) { far[at] = here[at] = value; }
   std::span<const T> part(std::size_t first, std::size_t count) const { return far.subspan(first, count); }

@@ -11,6 +11,7 @@
 #include "base/mutex.hpp"
 #include "base/units.hpp"
 #include "paging/bus_signal.hpp"
+#include "paging/page/address_set.hpp"
 #include "paging/pager.hpp"
 #include "preload/raw.hpp"
 #include "preload/testing/local_pager.hpp"
@@ -28,6 +29,7 @@ using Ranges = std::map<std::uintptr_t, std::uintptr_t>;  // start -> end: used 
 struct Pager::Impl {
   Mutex mutex;
   Ranges used;
+  AddressSet outside;
   std::uint64_t budget = 0;
 
   void add(std::uintptr_t start, std::uintptr_t end) {
@@ -50,6 +52,12 @@ struct Pager::Impl {
       if (last > end) used.emplace(end, last);
     }
   }
+  // The kernel gets addresses outside of the window back, and only those are in the set.
+  void release(std::uintptr_t address, std::size_t length) {
+    if (!outside.contains(address)) return;
+    outside.remove(address, length);
+    raw::munmap(address, length);
+  }
   bool any(std::uintptr_t start, std::uintptr_t end) const {
     auto at = used.lower_bound(end);
     return at != used.begin() && std::prev(at)->second > start;
@@ -65,7 +73,7 @@ struct Pager::Impl {
   std::uintptr_t find(std::uintptr_t base, std::size_t window, std::size_t length, std::size_t alignment) const {
     std::uintptr_t at = (base + alignment - 1) & ~(alignment - 1);
     for (auto [start, end] : used) {
-      if (at + length <= start) return at;
+      if (at + length <= start) break;
       at = std::max(at, (end + alignment - 1) & ~(alignment - 1));
     }
     return at + length <= base + window ? at : 0;
@@ -80,13 +88,18 @@ Pager* g_pager = nullptr;
 class PagerParts {
  public:
   static Result<Pager*> start(std::uint64_t budget_bytes) {
-    std::intptr_t base = raw::mmap(0, kWindowBytes, PROT_NONE, kReserve);
-    if (raw::failed(base)) return std::unexpected(Error::make(static_cast<int>(-base), "cannot reserve the window"));
+    // With free addresses on both sides, for tests of ranges that cross its edges.
+    constexpr std::size_t kBeside = 16 * kMiB;
+    std::intptr_t got = raw::mmap(0, kWindowBytes + 2 * kBeside, PROT_NONE, kReserve);
+    if (raw::failed(got)) return std::unexpected(Error::make(static_cast<int>(-got), "cannot reserve the window"));
     auto* made = new Pager;
-    made->base_ = static_cast<std::uintptr_t>(base);
+    made->base_ = static_cast<std::uintptr_t>(got) + kBeside;
+    raw::munmap(made->base_ - kBeside, kBeside);
+    raw::munmap(made->base_ + kWindowBytes, kBeside);
     made->bytes_ = kWindowBytes;
     made->impl_ = new Pager::Impl;
     made->impl_->budget = budget_bytes;
+    if (Status made_set = made->impl_->outside.create(); !made_set) return std::unexpected(made_set.error());
     g_pager = made;
     return made;
   }
@@ -115,9 +128,37 @@ std::intptr_t Pager::map_at(std::uintptr_t address, std::size_t length, int prot
   return result;
 }
 
+std::intptr_t Pager::take_in(std::uintptr_t address, std::size_t length, int protection, int flags) {
+  LockGuard guard(impl_->mutex);
+  if (overlaps_window(address, length)) return -ENOSPC;
+  std::intptr_t result = raw::mmap(address, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags);
+  if (raw::failed(result)) return result;
+  impl_->add(address, address + page_ceil(length));
+  impl_->outside.add(address, page_ceil(length));
+  return result;
+}
+
+bool Pager::holds_outside(std::uintptr_t address) const { return impl_->outside.contains(address); }
+bool Pager::overlaps_outside(std::uintptr_t address, std::size_t length) const {
+  return impl_->outside.overlaps(address, length);
+}
+std::uintptr_t Pager::end_of_piece(std::uintptr_t address, std::uintptr_t end) const {
+  if (in_window(address)) return std::min(end, base_ + bytes_);
+  if (address < base_ && base_ < end) end = base_;
+  return impl_->outside.end_of_piece(address, end);
+}
+bool Pager::covers_all_addresses() const { return true; }
+std::size_t Pager::outside_bytes() const { return impl_->outside.bytes(); }
+
 int Pager::surrender(std::uintptr_t address, std::size_t length) {
   LockGuard guard(impl_->mutex);
-  impl_->add(address, address + length);
+  if (in_window(address)) {
+    impl_->add(address, address + length);
+    return 0;
+  }
+  raw::mmap(address, length, PROT_NONE, kReserve | MAP_FIXED);
+  impl_->remove(address, address + length);
+  impl_->outside.remove(address, length);
   return 0;
 }
 
@@ -126,6 +167,7 @@ int Pager::unmap(std::uintptr_t address, std::size_t length) {
   std::intptr_t result = raw::mmap(address, page_ceil(length), PROT_NONE, kReserve | MAP_FIXED);
   if (raw::failed(result)) return static_cast<int>(result);
   impl_->remove(address, address + page_ceil(length));
+  impl_->release(address, page_ceil(length));
   return 0;
 }
 
@@ -154,10 +196,11 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
     if (length == old_length) return static_cast<std::intptr_t>(address);
     raw::mmap(address + length, old_length - length, PROT_NONE, kReserve | MAP_FIXED);
     impl_->remove(address + length, address + old_length);
+    impl_->release(address + length, old_length - length);
     return static_cast<std::intptr_t>(address);
   }
   bool in_place =
-      !fixed && !keep && !impl_->any(address + old_length, address + length) && contains(address + length - 1);
+      !fixed && !keep && !impl_->any(address + old_length, address + length) && in_window(address + length - 1);
   if (in_place) {
     raw::munmap(address + old_length, length - old_length);
     std::intptr_t grown = raw::mremap(address, old_length, length, 0, 0);
@@ -171,9 +214,11 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   std::intptr_t moved = raw::mremap(address, old_length, length, flags | MREMAP_FIXED, target);
   if (raw::failed(moved)) return moved;
   impl_->add(target, target + length);
+  if (!in_window(target)) impl_->outside.add(target, length);
   if (keep) return moved;
   raw::mmap(address, old_length, PROT_NONE, kReserve | MAP_FIXED);
   impl_->remove(address, address + old_length);
+  impl_->release(address, old_length);
   return moved;
 }
 
@@ -186,10 +231,13 @@ std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, st
   if (page_floor(address) == address && impl_->prefix(address, address + source) == 0) return -EFAULT;
   std::intptr_t moved = raw::mremap(address, old_length, new_length, flags, new_address);
   if (raw::failed(moved)) return moved;
+  impl_->remove(new_address, new_address + new_length);
+  impl_->outside.remove(new_address, new_length);
   came(new_address, new_length);
   if ((flags & MREMAP_DONTUNMAP) != 0 || old_length == 0) return moved;
   raw::mmap(address, old_length, PROT_NONE, kReserve | MAP_FIXED);
   impl_->remove(address, address + old_length);
+  impl_->release(address, old_length);
   return moved;
 }
 

@@ -1,6 +1,6 @@
 // Churn: a program that does everything to its memory that programs do, knows what every byte must be, and looks.
 //
-//     churn [--total 256M] [--threads 4] [--seconds 10] [--seed N] [--forks 3]
+//     churn [--total 256M] [--threads 4] [--seconds 10] [--seed N] [--forks 3] [--low 0]
 //
 // It knows nothing of far memory; run it natively, and under `hinterland run` with little local memory. Exit status
 // 0: every byte was right; 1: the first mismatch is on stderr; 2: usage. The same seed gives each thread the same
@@ -26,11 +26,13 @@ struct Options {
   double seconds = 10;
   std::uint64_t seed = 0;
   unsigned forks_per_10000 = 3;
+  unsigned low_percent = 0;
 };
 
 [[noreturn]] void usage(const char* why) {
   std::fprintf(stderr,
-               "churn: %s\nusage: churn [--total SIZE] [--threads N] [--seconds S] [--seed N] [--forks PER_10000]\n",
+               "churn: %s\nusage: churn [--total SIZE] [--threads N] [--seconds S] [--seed N] [--forks PER_10000] "
+               "[--low PERCENT]\n",
                why);
   std::exit(2);
 }
@@ -56,10 +58,13 @@ std::uint64_t default_seed() {
 }
 
 Options parse(int count, char** words) {
-  static const option kLong[] = {
-      {"total", required_argument, nullptr, 't'},   {"threads", required_argument, nullptr, 'n'},
-      {"seconds", required_argument, nullptr, 's'}, {"seed", required_argument, nullptr, 'x'},
-      {"forks", required_argument, nullptr, 'f'},   {nullptr, 0, nullptr, 0}};
+  static const option kLong[] = {{"total", required_argument, nullptr, 't'},
+                                 {"threads", required_argument, nullptr, 'n'},
+                                 {"seconds", required_argument, nullptr, 's'},
+                                 {"seed", required_argument, nullptr, 'x'},
+                                 {"forks", required_argument, nullptr, 'f'},
+                                 {"low", required_argument, nullptr, 'l'},
+                                 {nullptr, 0, nullptr, 0}};
   Options options;
   options.seed = default_seed();
   for (int letter; (letter = getopt_long(count, words, "", kLong, nullptr)) != -1;) {
@@ -79,6 +84,9 @@ Options parse(int count, char** words) {
       case 'f':
         options.forks_per_10000 = static_cast<unsigned>(number(optarg, 0, 10000));
         break;
+      case 'l':
+        options.low_percent = static_cast<unsigned>(number(optarg, 0, 100));
+        break;
       default:
         usage("unknown option");
     }
@@ -90,7 +98,7 @@ Options parse(int count, char** words) {
 // First all memory is taken, so that forks and the rest meet a full house.
 std::uint64_t work(const Options& options, const churn::Everything& all, std::size_t number, churn::Gate& gate) {
   std::uint64_t seed = churn::scramble(options.seed ^ churn::scramble(number));
-  churn::Worker worker(all, all.threads[number], gate, options.forks_per_10000, seed);
+  churn::Worker worker(all, all.threads[number], gate, {options.forks_per_10000, options.low_percent}, seed);
   worker.take_share();
   Clock::time_point end =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));

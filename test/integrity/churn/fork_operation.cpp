@@ -39,7 +39,7 @@ void Worker::live_as_child(bool quiet) {
   } else {
     verify_thread(all_, mine_, "in a forked child, others at work");
   }
-  forks_per_10000_ = 30;
+  chances_.forks_per_10000 = 30;
   for (int i = 0; i < kChildOperations; ++i) {
     note_progress();
     step();

@@ -20,19 +20,22 @@ bool has_hole(const Area& area) {
 }
 }  // namespace
 
+int Worker::place_flag() { return random_.below(100) < chances_.low_percent ? MAP_32BIT : 0; }
+
 void Worker::map_area(Area& area, std::size_t bytes) {
   void* memory = nullptr;
+  const int kind = kPrivate | place_flag();
   switch (random_.below(4)) {
     case 0:  // reserved, then committed
-      memory = mmap(nullptr, bytes, PROT_NONE, kPrivate | MAP_NORESERVE, -1, 0);
+      memory = mmap(nullptr, bytes, PROT_NONE, kind | MAP_NORESERVE, -1, 0);
       if (memory != MAP_FAILED && mprotect(memory, bytes, kReadWrite) != 0) fail(all_, mine_, "mprotect to commit");
       break;
     case 1:  // reserved, then replaced
-      memory = mmap(nullptr, bytes, PROT_NONE, kPrivate, -1, 0);
+      memory = mmap(nullptr, bytes, PROT_NONE, kind, -1, 0);
       if (memory != MAP_FAILED) memory = mmap(memory, bytes, kReadWrite, kPrivate | MAP_FIXED, -1, 0);
       break;
     default:
-      memory = mmap(nullptr, bytes, kReadWrite, kPrivate | (random_.one_in(8) ? MAP_POPULATE : 0), -1, 0);
+      memory = mmap(nullptr, bytes, kReadWrite, kind | (random_.one_in(8) ? MAP_POPULATE : 0), -1, 0);
   }
   if (memory == MAP_FAILED) fail(all_, mine_, "mmap of %zu bytes", bytes);
   area.kind = Area::Kind::mapping;
@@ -135,7 +138,7 @@ void Worker::remap(Area& area) {
 bool Worker::remap_to(Area& area, std::size_t bytes, bool elsewhere) {
   void* target = nullptr;
   if (elsewhere) {
-    target = mmap(nullptr, bytes, PROT_NONE, kPrivate | MAP_NORESERVE, -1, 0);
+    target = mmap(nullptr, bytes, PROT_NONE, kPrivate | MAP_NORESERVE | place_flag(), -1, 0);
     if (target == MAP_FAILED) fail(all_, mine_, "mmap of a target for mremap");
   }
   void* moved = elsewhere ? mremap(area.address, area.bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target)

@@ -19,8 +19,8 @@ Gate::Gate() : lock_(static_cast<pthread_rwlock_t*>(shadow_memory(sizeof(pthread
   pthread_rwlockattr_destroy(&attributes);
 }
 
-Worker::Worker(const Everything& all, ThreadShadow& mine, Gate& gate, unsigned forks_per_10000, std::uint64_t seed)
-    : all_(all), mine_(mine), gate_(gate), random_(seed), forks_per_10000_(forks_per_10000) {
+Worker::Worker(const Everything& all, ThreadShadow& mine, Gate& gate, Chances chances, std::uint64_t seed)
+    : all_(all), mine_(mine), gate_(gate), random_(seed), chances_(chances) {
   open_scratch();
 }
 
@@ -48,7 +48,7 @@ void Worker::take_share() {
 
 void Worker::step() {
   // forks besides the thousandths of operate()
-  if (random_.below(10000) < forks_per_10000_ && generation_ < 2) return fork_child();
+  if (random_.below(10000) < chances_.forks_per_10000 && generation_ < 2) return fork_child();
   if (generation_ == 0) gate_.enter();  // a child has no other threads, and the gate was held when it was made
   operate();
   if (generation_ == 0) gate_.leave();

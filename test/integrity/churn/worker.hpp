@@ -34,7 +34,11 @@ struct Span {  // whole cells of an area without a hole among them
 
 class Worker {
  public:
-  Worker(const Everything& all, ThreadShadow& mine, Gate& gate, unsigned forks_per_10000, std::uint64_t seed);
+  struct Chances {
+    unsigned forks_per_10000;
+    unsigned low_percent;  // of mappings, and of places that mremap goes to, below 4 GiB
+  };
+  Worker(const Everything& all, ThreadShadow& mine, Gate& gate, Chances chances, std::uint64_t seed);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -64,6 +68,7 @@ class Worker {
   void remap();
   void remap(Area& area);
   bool remap_to(Area& area, std::size_t bytes, bool elsewhere);
+  int place_flag();  // for mmap: 0 or MAP_32BIT
   void flip_protection();
   void flip_protection(Area& area);
   Area* whole_mapping();  // nullptr when none without a hole was found
@@ -108,7 +113,7 @@ class Worker {
   ThreadShadow& mine_;
   Gate& gate_;
   Random random_;
-  unsigned forks_per_10000_;
+  Chances chances_;
   std::uint64_t forks_ = 0;
   int generation_ = 0;
   int pipe_[2] = {-1, -1};

@@ -2,9 +2,10 @@
 // one leave local memory while the others work; what a lane does depends on its seed alone.
 //
 // Each result goes into the lane's digest, and into the trace when that is asked for. Addresses are recorded as page
-// numbers in the lane's two stretches: `inside` (an ordinary mapping, far memory under test) and `outside` (placed
-// where far memory does not go). Calls that let the kernel choose an address make the lane's `away` mapping. Gaps
-// beside the stretches draw such mappings, so that they never land in a hole of a lane.
+// numbers in the lane's two stretches: `inside` (an ordinary mapping, far memory under
+// test) and `outside` (at an address that the program chose, over a mapping of its own; of every
+// second lane mostly MAP_STACK, which stays local). Calls that let the kernel choose an address make the lane's
+// `away` mapping. Gaps beside the stretches draw such mappings, so that they never land in a hole of a lane.
 #pragma once
 
 #include "../report.h"
@@ -78,6 +79,7 @@ void record_digest(struct Lane* lane, const char* what, uint64_t digest);
   } while (0)
 
 // --- the calls
+int stack_flag(struct Lane* lane);
 void call_map(struct Lane* lane);
 void call_map_badly(struct Lane* lane);
 void call_unmap(struct Lane* lane);

@@ -44,7 +44,8 @@ static void begin(struct Lane* lane) {
   lane->alone = chance(lane, 40);
   int protection = chance(lane, 60) ? PROT_READ | PROT_WRITE : PROT_NONE;
   CHECK(mmap(lane->inside, kInside * kPage, protection, kind | MAP_NORESERVE, -1, 0) == lane->inside);
-  CHECK(mmap(lane->outside, kOutside * kPage, protection, kind | MAP_NORESERVE, -1, 0) == lane->outside);
+  int outside = kind | MAP_NORESERVE | stack_flag(lane);
+  CHECK(mmap(lane->outside, kOutside * kPage, protection, outside, -1, 0) == lane->outside);
   if (chance(lane, 10)) CHECK(munmap(lane->inside, kInside * kPage) == 0);
   if (lane->alone) return;
   static char pattern[kFilePages * kPage];

@@ -29,13 +29,16 @@ static struct Kind draw_kind(struct Lane* lane) {
   return (struct Kind){MAP_PRIVATE | MAP_ANONYMOUS, -1, chance(lane, 50) ? 1 : kPage};
 }
 
+// Without a meaning for the kernel; what has it stays local.
+int stack_flag(struct Lane* lane) { return chance(lane, lane->number % 2 != 0 ? 50 : 8) ? MAP_STACK : 0; }
+
 static int draw_more_flags(struct Lane* lane) {
   int flags = 0;
   if (chance(lane, 15)) flags |= MAP_NORESERVE;
   if (chance(lane, 10)) flags |= MAP_POPULATE;
   if (chance(lane, 2)) flags |= MAP_NONBLOCK;
   if (chance(lane, 4)) flags |= MAP_LOCKED;
-  if (chance(lane, 8)) flags |= MAP_STACK;
+  flags |= stack_flag(lane);
   if (chance(lane, 3)) flags |= MAP_DENYWRITE;
   return flags;
 }

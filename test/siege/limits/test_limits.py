@@ -92,6 +92,19 @@ class Memory(Limited):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"ulimit -{flag}", done.stderr)
 
+    def test_without_room_for_tables_of_all_addresses_the_window_alone_is_far(self):
+        for flag, kibibytes in (("v", 300_000_000), ("d", 300_000_000)):
+            run = f"ulimit -{flag} {kibibytes}; exec {HINTERLAND} run --local 8M --takeover start --addresses all -- {PROGRAM} says as"
+            done = subprocess.run(["/bin/sh", "-c", run], env=self.environment, capture_output=True, text=True, timeout=150)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(" right\n", done.stdout)
+            self.assertIn("memory outside of the window stays local", done.stderr)
+            self.assertIn(f"ulimit -{flag}", done.stderr)
+        done = self.far(PROGRAM, "says", "as", options=("--addresses", "all", "--fault", "signal"))
+        self.assertEqual(done.stdout, "unlimited right\n")
+        self.assertIn("--addresses all needs --fault message", done.stderr)
+        self.assertNotIn("addresses", self.far(PROGRAM, "says", "as", options=("--addresses", "all")).stderr)
+
     def test_descriptors(self):
         """With 3 no loader can open a library; a program may set that for itself, and has its far memory all the same."""
         done = self.call("run", "--local", "8M", "--", "/bin/sh", "-c", f"ulimit -n 4; exec {PROGRAM} says as", timeout=150)
