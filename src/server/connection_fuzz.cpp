@@ -51,7 +51,7 @@ struct Harness {
     state.keeper_event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     Code code;
     victim = state.sessions->open(Token{'v'}, state.addresses->of({}), &code);
-    HL_CHECK(victim->attach(1, -1, 8) == Session::Attach::done);  // else it would end as deserted
+    HL_CHECK(victim->attach(1, -1, 1, 8) == Session::Attach::done);  // else it would end as deserted
     Header reply = victim->change_slabs(1, make_request(Type::slab_allocate, 0, 1));
     HL_CHECK_OP(static_cast<std::uint32_t>(reply.status), ==, 0u);
     for (std::uint64_t page : {0u, 1u, 2u, 77u, far::kSlabPages - 1}) {
