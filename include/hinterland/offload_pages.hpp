@@ -23,16 +23,17 @@ struct hl_computation {
   std::uint64_t operand;   // count, filter: an element to compare with; spread: the digits above
 };
 
-// Elements for a page that is composed: bytes that lie on one page, and which of the elements there. `mask`: a bit for
-// each element, the first in the lowest bit of the first byte, 0 behind the last; in all 4096 / element_bytes bits. Of
-// element_bytes 0 there is none (nullptr), and the bytes are wanted whole.
+// Elements for a page that is composed: bytes that lie on one page, and which of the elements there. `mask`: a bit
+// for each element, the first in the lowest bit of the first byte, 0 behind the last; in all 4096 / element_bytes
+// bits. Of element_bytes 0 there is none (nullptr), and the bytes are wanted whole.
 struct hl_composed_part {
   const void* address;
   const unsigned char* mask;
   std::uint32_t bytes;
   std::uint32_t reserved;
 };
-// A page, whole, that is to hold what parts[first] to parts[first + count - 1] choose, one after the other: 4096 bytes.
+// A page, whole, that is to hold what parts[first] to parts[first + count - 1] choose, one after the other: 4096
+// bytes.
 struct hl_composed_page {
   void* page;
   std::uint32_t first, count;
@@ -107,8 +108,8 @@ constexpr std::size_t element_bytes(std::uint32_t element) {
   }
 }
 
-// Of pages that are composed: bytes of a mask, and how many bytes it chooses of a part that is `offset` into its page.
-// Nothing where there are bits behind its last element, or not whole elements.
+// Of pages that are composed: bytes of a mask, and how many bytes it chooses of a part that is `offset` into its
+// page. Nothing where there are bits behind its last element, or not whole elements.
 constexpr std::size_t mask_bytes(std::size_t element_bytes) {
   return element_bytes == 0 ? 0 : page_bytes / element_bytes / 8;
 }

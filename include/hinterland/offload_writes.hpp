@@ -201,9 +201,8 @@ class selecting {
         else
           here(at, at + on_page);
       }
-      goes_on = made.empty() || made.run([&](void*, std::size_t number) {
-        here(first_of[number], first_of[number] + on_page);
-      });
+      goes_on = made.empty() ||
+                made.run([&](void*, std::size_t number) { here(first_of[number], first_of[number] + on_page); });
     }
     return at;
   }
@@ -219,8 +218,7 @@ class selecting {
       const T* const element = &all_[indices_[i]];
       const std::size_t before = (page_bytes - bytes_to_page_end(element)) / sizeof(T);
       const std::size_t first = indices_[i] - std::min(before, indices_[i]);
-      const std::size_t count =
-          std::min(all_.size() - first, bytes_to_page_end(&all_[first]) / sizeof(T));
+      const std::size_t count = std::min(all_.size() - first, bytes_to_page_end(&all_[first]) / sizeof(T));
       made.add_part(&all_[first], count * sizeof(T));
       for (; i < end && indices_[i] < first + count; ++i) made.choose(indices_[i] - first);
     }
@@ -231,14 +229,14 @@ class selecting {
     const std::size_t from = indices_[first], span = indices_[end - 1] - from + 1;
     // Of few in many, words are asked for; of more, their pages.
     if constexpr (std::is_arithmetic_v<T>)
-      if (end - first < span / 16) return gather(all_, indices_.subspan(first, end - first), std::span(out_ + first, end - first));
+      if (end - first < span / 16)
+        return gather(all_, indices_.subspan(first, end - first), std::span(out_ + first, end - first));
     constexpr std::size_t ahead = 16 * on_page;
     std::size_t asked = from;
     for (std::size_t i = first; i < end; ++i) {
       if (indices_[i] >= asked) {
         asked = indices_[i] + ahead;
-        if (asked < from + span)
-          hl_prefetch(&all_[asked], std::min(ahead, from + span - asked) * sizeof(T));
+        if (asked < from + span) hl_prefetch(&all_[asked], std::min(ahead, from + span - asked) * sizeof(T));
       }
       out_[i] = all_[indices_[i]];
     }
@@ -270,7 +268,8 @@ template <std::ranges::contiguous_range Range, typename T = std::ranges::range_v
   requires std::ranges::sized_range<Range> && std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8)
 void select(const Range& range, std::span<const std::size_t> indices, std::span<std::type_identity_t<T>> out) {
   const auto all = detail::span_of(range);
-  if (out.size() < indices.size()) throw std::invalid_argument("hl::far::select: more indices than room for elements");
+  if (out.size() < indices.size())
+    throw std::invalid_argument("hl::far::select: more indices than room for elements");
   if (detail::overlap(all.data(), all.size_bytes(), out.data(), indices.size() * sizeof(T)))
     throw std::invalid_argument("hl::far::select: what is chosen from and where it goes overlap");
   for (std::size_t i = 0; i < indices.size(); ++i) {

@@ -102,7 +102,8 @@ struct ComposedPart {
   // element_bytes bits of local memory. nullptr: all of them, which then may be any bytes.
   const std::byte* mask = nullptr;
 };
-// A page that holds what parts[first] to parts[first + count - 1] choose, one after the other: kPageSize bytes in all.
+// A page that holds what parts[first] to parts[first + count - 1] choose, one after the other: kPageSize bytes in
+// all.
 struct ComposedPage {
   FarPage page;
   std::uint32_t first, count;
@@ -174,9 +175,9 @@ class Device {
   virtual bool composes() const { return false; }
   // Writes pages that were allocated and hold nothing, each out of parts of written ones, and sets done[i] for those
   // that are written. What is not done holds nothing, and is the caller's to discard: a source was never written, or
-  // differs from what was written, or there are more parts than fit in one request. 0, or the errno that ended it, with
-  // some pages done. `element_bytes`: 4 or 8, and then all parts have masks; or 0, and none has. Sources must stay
-  // written meanwhile. Thread-safe. Blocks as compute().
+  // differs from what was written, or there are more parts than fit in one request. 0, or the errno that ended it,
+  // with some pages done. `element_bytes`: 4 or 8, and then all parts have masks; or 0, and none has. Sources must
+  // stay written meanwhile. Thread-safe. Blocks as compute().
   virtual int compose(std::uint32_t element_bytes, std::span<const ComposedPage> pages,
                       std::span<const ComposedPart> parts, bool* done) {
     static_cast<void>(element_bytes), static_cast<void>(pages), static_cast<void>(parts), static_cast<void>(done);

@@ -189,7 +189,8 @@ std::size_t Pager::Impl::replace(std::span<Replacement> pages) {
     if (region == nullptr || region->surrendered || (region->protection & PROT_WRITE) == 0 ||
         (region->attributes & kLocked) != 0)
       continue;
-    if (core.transitions.replace(each.page, core.lock_waiting(each.page), each.far)) std::swap(each, pages[replaced++]);
+    if (core.transitions.replace(each.page, core.lock_waiting(each.page), each.far))
+      std::swap(each, pages[replaced++]);
   }
   return replaced;
 }
@@ -204,13 +205,12 @@ int Pager::compose(std::uint32_t element_bytes, std::span<const hl_composed_page
   std::unique_ptr<Work> work;
   {
     Undisturbed undisturbed;
-    work = std::make_unique<Work>(Work{{element_bytes,
-                                        std::vector<hl_composed_page>(pages.size()),
-                                        std::vector<hl_composed_part>(parts.size()),
-                                        std::vector<unsigned char>(parts.size() * elements::mask_bytes(element_bytes))},
-                                       {},
-                                       {},
-                                       {}});
+    work = std::make_unique<Work>(
+        Work{{element_bytes, std::vector<hl_composed_page>(pages.size()), std::vector<hl_composed_part>(parts.size()),
+              std::vector<unsigned char>(parts.size() * elements::mask_bytes(element_bytes))},
+             {},
+             {},
+             {}});
   }
   work->asked.take(pages, parts);
   const bool has_sense = work->asked.has_sense();

@@ -389,7 +389,8 @@ TEST_F(PagerComposeServer, WhatMakesNoSenseIsRefused) {
     pager.protect(address, kPageSize, PROT_READ);
     if (ask(0, {second, 0, 1}, {whole}) != 0 || done[0] != 0) return "read-only";
     pager.protect(address, kPageSize, PROT_READ | PROT_WRITE);
-    if (int error = pager.lock(address, kPageSize, MLOCK_ONFAULT); error != 0) return "lock: " + std::to_string(error);
+    if (int error = pager.lock(address, kPageSize, MLOCK_ONFAULT); error != 0)
+      return "lock: " + std::to_string(error);
     if (ask(0, {second, 0, 1}, {whole}) != 0 || done[0] != 0) return "locked";
     pager.unlock(address, kPageSize);
     if (out[20 * kOnPage] != 0) return "it was written all the same";

@@ -54,23 +54,9 @@ int compose_by_pager(std::uint32_t element_bytes, const hl_composed_page* pages,
 }  // namespace
 
 // Where the library's would be.
-struct hl_runtime hl_runtime = {6,
-                                0,
-                                0,
-                                0,
-                                nullptr,
-                                hint_by_pager,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                nullptr,
-                                compute_by_pager,
-                                apply_by_pager,
-                                compose_by_pager};
+struct hl_runtime hl_runtime = {
+    6,       0,       0,       0,       nullptr, hint_by_pager,    nullptr,        nullptr,         nullptr,
+    nullptr, nullptr, nullptr, nullptr, nullptr, compute_by_pager, apply_by_pager, compose_by_pager};
 
 namespace hinterland::testing {
 namespace {

@@ -60,7 +60,8 @@ struct Wanted {
       const std::size_t which = random() % Sources::kCount, most = kPageSize - filled;
       const std::size_t bytes = random() % 4 != 0 ? most : 1 + random() % most;
       const std::size_t offset = random() % (kPageSize - bytes + 1);
-      parts.push_back({sources.numbers[which], static_cast<std::uint16_t>(offset), static_cast<std::uint16_t>(bytes)});
+      parts.push_back(
+          {sources.numbers[which], static_cast<std::uint16_t>(offset), static_cast<std::uint16_t>(bytes)});
       std::copy_n(&sources.contents[which].bytes[offset], bytes, &contents.back().bytes[filled]);
       filled += bytes;
     }
@@ -238,13 +239,12 @@ class ComposeByHand : public ::testing::Test {
   // The status of the answer.
   std::uint32_t ask(std::vector<wire::PageNumber> pages, std::vector<wire::Piece> pieces, std::uint64_t stamp = 100,
                     std::uint32_t element = 0, std::vector<std::byte> masks = {}) {
-    auto header = wire::make_compose_request(
-        wire::compose_field(static_cast<std::uint32_t>(pages.size()), element),
-        static_cast<std::uint16_t>(pieces.size()), 7);
+    auto header = wire::make_compose_request(wire::compose_field(static_cast<std::uint32_t>(pages.size()), element),
+                                             static_cast<std::uint16_t>(pieces.size()), 7);
     header.stamp = stamp;
     std::vector<std::byte> body;
-    for (auto bytes : {std::as_bytes(std::span(pages)), std::as_bytes(std::span(pieces)),
-                       std::span<const std::byte>(masks)})
+    for (auto bytes :
+         {std::as_bytes(std::span(pages)), std::as_bytes(std::span(pieces)), std::span<const std::byte>(masks)})
       body.insert(body.end(), bytes.begin(), bytes.end());
     auto reply = client_.ask(header, body);
     if (!reply) return kCut;

@@ -2,9 +2,10 @@
 // that those that serve pages wait for nothing.
 //
 // A job is one message: at most 64 pieces, 256 KiB that are read once, so that it is done within a millisecond and
-// takes 36 KiB of memory, results included, and where pages are composed 256 KiB more. A connection has one job at a time; further messages stay in its socket.
-// Jobs are done in turn, so a client waits for no more than one job of each other connection. That is the limit of
-// time and memory of each; a client that goes is not waited for, and what it asked for last is not begun.
+// takes 36 KiB of memory, results included, and where pages are composed 256 KiB more. A connection has one job at a
+// time; further messages stay in its socket. Jobs are done in turn, so a client waits for no more than one job of
+// each other connection. That is the limit of time and memory of each; a client that goes is not waited for, and what
+// it asked for last is not begun.
 #pragma once
 
 #include <array>

@@ -187,7 +187,8 @@ Bytes ranges(testing::FuzzInput& input, Header header, bool any_length) {
   return out;
 }
 
-// Pages of pieces, mostly whole ones, so that they fill the pages; with masks, of which all bits of the piece are set.
+// Pages of pieces, mostly whole ones, so that they fill the pages; with masks, of which all bits of the piece are
+// set.
 Bytes composition(testing::FuzzInput& input) {
   const auto how = input.take<std::uint8_t>();
   const std::uint32_t element = how % 3 * 4;

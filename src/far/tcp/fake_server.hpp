@@ -79,7 +79,7 @@ class FakeServer {
     return discarded_;
   }
   std::atomic<bool> forget_sessions{false};
-  bool knows_ranges = true, composes = false;             // before a client connects
+  bool knows_ranges = true, composes = false;           // before a client connects
   std::atomic<int> ranges_asked{0}, composes_asked{0};  // messages
   std::atomic<int> connections{0};
 
@@ -139,8 +139,7 @@ class FakeServer {
         --hang_up_after_release;
         return;
       }
-      bool is_read =
-          type == wire::Type::read || type == wire::Type::read_ranges || type == wire::Type::compose;
+      bool is_read = type == wire::Type::read || type == wire::Type::read_ranges || type == wire::Type::compose;
       Lie lie = is_read && times_ > 0 ? lie_.load() : Lie::none;
       if (lie != Lie::none) {
         --times_;

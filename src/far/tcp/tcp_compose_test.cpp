@@ -35,8 +35,8 @@ class TcpCompose : public ::testing::Test {
   }
   // The first target is a copy of the first source; the second has the end of one and the beginning of another.
   int compose() {
-    const std::array<ComposedPart, 3> parts{{{sources[0], 0, kPageSize}, {sources[1], 100, kPageSize - 100},
-                                             {sources[2], 0, 100}}};
+    const std::array<ComposedPart, 3> parts{
+        {{sources[0], 0, kPageSize}, {sources[1], 100, kPageSize - 100}, {sources[2], 0, 100}}};
     const std::array<ComposedPage, 2> pages{{{targets[0], 0, 1}, {targets[1], 1, 2}}};
     done = {};
     return device->compose(0, pages, parts, done.data());

@@ -1,9 +1,9 @@
 // TcpComputer: pages that the server composes of parts of others, and keeps.
 //
-// A page that is to be composed holds nothing, and no page word names it. It is given a checksum before it is sent, as
-// one that is written: so a discard of what it held before, which may be told late, cannot hit what is composed
-// (SharedPages::take_stamp). Its own checksum comes with the answer. A page without an answer keeps the first one, and
-// is discarded by the caller like any other.
+// A page that is to be composed holds nothing, and no page word names it. It is given a checksum before it is sent,
+// as one that is written: so a discard of what it held before, which may be told late, cannot hit what is composed
+// (SharedPages::take_stamp). Its own checksum comes with the answer. A page without an answer keeps the first one,
+// and is discarded by the caller like any other.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -85,8 +85,9 @@ int TcpComputer::send_composed_locked(Composed& asked, ComposedMessage* message)
   for (; asked.next < asked.pages.size(); ++asked.next) {
     const ComposedPage& page = asked.pages[asked.next];
     const auto parts = asked.parts.subspan(page.first, page.count);
-    const bool can_be = known.contains(page.page) && ComposedList::fits(1, parts.size(), asked.element_bytes) &&
-                        std::ranges::all_of(parts, [&](const ComposedPart& part) { return checksum_of(part.page) != 0; });
+    const bool can_be =
+        known.contains(page.page) && ComposedList::fits(1, parts.size(), asked.element_bytes) &&
+        std::ranges::all_of(parts, [&](const ComposedPart& part) { return checksum_of(part.page) != 0; });
     if (!can_be) continue;
     if (!list.has_room(parts.size())) break;
     for (const ComposedPart& part : parts) list.add(part, checksum_of(part.page));

@@ -216,8 +216,8 @@ constexpr std::uint32_t applied_result_bytes(std::uint32_t field) {
 
 // Pages are composed of pieces of others, one after the other: what the pieces choose together fills the pages, from
 // the first to the last. A piece of which not all is chosen has a mask: a bit for each element, the first in the
-// lowest bit of the first byte, those behind the piece's last element 0. All pieces of a message have one or none has.
-// A piece may go on from one page to the next. The server tells the new pages' checksums, or changes nothing.
+// lowest bit of the first byte, those behind the piece's last element 0. All pieces of a message have one or none
+// has. A piece may go on from one page to the next. The server tells the new pages' checksums, or changes nothing.
 // `element_bytes`: 4 or 8 where there are masks, else 0.
 constexpr std::uint32_t compose_field(std::uint32_t pages, std::uint32_t element_bytes) {
   return pages << 16 | element_bytes;
@@ -232,7 +232,8 @@ constexpr std::uint32_t compose_request_bytes(std::uint32_t field, std::uint16_t
 
 // Bytes of a request that lie before page contents: header and list. What a server receives in one piece.
 inline constexpr std::size_t kRequestPrefixMax = 4096;
-static_assert(sizeof(Header) + sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * kPagesMax <= kRequestPrefixMax);
+static_assert(sizeof(Header) + sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * kPagesMax <=
+              kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(Run) * kRunsMax <= kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(PageNumber) * kPagesMax <= kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(ComputeRequest) + sizeof(Piece) * kPagesMax <= kRequestPrefixMax);

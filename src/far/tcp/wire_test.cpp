@@ -246,8 +246,9 @@ TEST(Wire, SurvivesRandomAndDamagedBytes) {
         header.slab =
             operator_field(static_cast<std::uint32_t>(random() % 70), static_cast<std::uint32_t>(random() % 600));
       if (random() % 8 == 0)
-        header = make_compose_request(compose_field(static_cast<std::uint32_t>(random() % 4), static_cast<std::uint32_t>(random() % 3 * 4)),
-                                      static_cast<std::uint16_t>(random() % 4), random());
+        header = make_compose_request(
+            compose_field(static_cast<std::uint32_t>(random() % 4), static_cast<std::uint32_t>(random() % 3 * 4)),
+            static_cast<std::uint16_t>(random() % 4), random());
       std::memcpy(bytes.data() + 1, &header, sizeof header);
       if (random() % 2 == 0) bytes[1 + random() % sizeof header] ^= static_cast<std::byte>(1u << random() % 8);
     }

@@ -296,8 +296,8 @@ void Transitions::forget(PageIndex page, PageWord word) {
 }
 
 bool Transitions::replace(PageIndex page, PageWord word, far::FarPage far) {
-  const bool can_be = word.state() == PageState::untouched || word.state() == PageState::parked ||
-                      word.state() == PageState::far;
+  const bool can_be =
+      word.state() == PageState::untouched || word.state() == PageState::parked || word.state() == PageState::far;
   if (can_be) release(page, word);
   let_go(page, can_be ? PageWord{}.far(far) : word);
   return can_be;

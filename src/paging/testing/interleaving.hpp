@@ -33,7 +33,8 @@ enum class MoverKind : std::uint8_t {
   fork_fails,
   reuse,  // the heap lets go of the pages and takes them again
   hold,   // the pages stay for a while, because the kernel may write to them without a fault
-  // Pages that a device wrote take the place of these, each at one moment, where they are not resident (pager_compose.cpp)
+  // Pages that a device wrote take the place of these, each at one moment, where they are not resident
+  // (pager_compose.cpp)
   replace,
 };
 // The pages that it works on: of two, the range that a call of the program names. A thread reads or writes one page,
