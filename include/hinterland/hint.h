@@ -70,8 +70,8 @@ struct hl_runtime {
                void* results, unsigned char* done);
   /* From version 6 on; hinterland/offload_pages.hpp: pages that devices compose of parts of far ones and keep, at
    * most HL_COMPUTE_MAX of them, and as many parts. done[i] is set for each page that holds what its parts choose
-   * now; the others are as before, and the caller's to write. ENOTSUP where no device does that, EINVAL where the
-   * arguments make no sense; then nothing is changed. */
+   * now; the others are as before, and the caller's to write. Not 0 where no device does that, or where the arguments
+   * make no sense; then nothing is changed. */
   int (*compose)(uint32_t element_bytes, const struct hl_composed_page* pages, size_t count,
                  const struct hl_composed_part* parts, size_t parts_count, unsigned char* done);
 };

@@ -32,6 +32,7 @@ struct hl_composed_part {
   std::uint32_t bytes;
   std::uint32_t reserved;
 };
+// hl_runtime.compose: 0, ENOTSUP where no device composes, EINVAL where the arguments make no sense.
 // A page, whole, that is to hold what parts[first] to parts[first + count - 1] choose, one after the other: 4096
 // bytes.
 struct hl_composed_page {
