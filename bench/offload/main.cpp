@@ -17,7 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "hinterland/column.hpp"
 #include "hinterland/offload.hpp"
+#include "hinterland/offload_writes.hpp"
 
 namespace {
 
@@ -85,6 +87,34 @@ void time_operations(const Array& all, std::size_t rounds) {
   time_of("median", rounds, [&] { return *hl::far::median(all); });
 }
 
+// Into new memory each time.
+void time_copies(const Array& all, std::size_t rounds) {
+  using Column = hl::far::column<std::int64_t>;
+  time_of("copy", rounds, [&] {
+    Column made(all.size());
+    hl::far::copy(all, made);
+    return made.size();
+  });
+  time_of("copy_by_loop", rounds, [&] {
+    Column made(all.size());
+    std::copy(all.begin(), all.end(), made.begin());
+    return made.size();
+  });
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] % 2 == 0) indices.push_back(i);
+  time_of("select_1_in_2", rounds, [&] {
+    Column made(indices.size());
+    hl::far::select(all, indices, made);
+    return made.size();
+  });
+  time_of("select_by_loop", rounds, [&] {
+    Column made(indices.size());
+    for (std::size_t i = 0; i < indices.size(); ++i) made[i] = all[indices[i]];
+    return made.size();
+  });
+}
+
 void time_reads(const Array& pages, std::size_t reads, const char* name) {
   std::mt19937_64 random(2);
   std::vector<double> took;
@@ -119,6 +149,7 @@ int main(int count, char** words) {
   const std::size_t reads = option(count, words, "--reads", 20'000);
   const Array all = numbers(mib), others = numbers(mib / 2);
   time_operations(all, rounds);
+  time_copies(all, rounds);
   time_reads(others, reads, "read_alone");
   // What a busy thread costs by itself.
   beside("read_beside_a_loop", others, reads, [] { g_result = g_result + 1; });

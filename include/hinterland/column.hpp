@@ -9,7 +9,8 @@
 // The memory is far under `hinterland run` and in programs that link libhinterland.so; otherwise it is ordinary
 // memory. Elements are trivially copyable. column<text> has strings, each distinct one of which is stored once.
 //
-// Columns move; copy() copies, since it takes as much memory again. Threads: as std::vector. Blocks while pages are
+// Columns move; copy() copies, since it takes as much memory again; what is far is copied at a server that composes
+// pages (offload_writes.hpp). Threads: as std::vector. Blocks while pages are
 // brought. A page that cannot be had raises SIGBUS after a message, as all far memory does (docs/reliability.md).
 // Errors: std::system_error where there is no far memory to be had, std::length_error, std::out_of_range from at().
 //
@@ -37,6 +38,7 @@
 
 #include "hinterland/hint.h"
 #include "hinterland/offload.hpp"
+#include "hinterland/offload_writes.hpp"
 #include "hinterland/region.hpp"
 
 namespace hl::far {
@@ -63,7 +65,7 @@ class column {
   column(std::size_t count, const T& value) { resize(count, value); }
   explicit column(std::span<const T> values) {
     reserve(values.size());
-    if (!values.empty()) std::memcpy(data_, values.data(), values.size_bytes());
+    detail::copy_bytes(data_, values.data(), values.size_bytes());
     size_ = used_ = values.size();
   }
   column(std::initializer_list<T> values) : column(std::span<const T>(values.begin(), values.size())) {}
@@ -109,7 +111,7 @@ class column {
     if (count <= capacity()) return;
     if (count > max_size()) throw std::length_error("hl::far::column: more elements than there are addresses for");
     region larger(count * sizeof(T));
-    if (size_ != 0) std::memcpy(larger.data(), data_, size_ * sizeof(T));
+    detail::copy_bytes(larger.data(), data_, size_ * sizeof(T));
     region_ = std::move(larger);
     data_ = reinterpret_cast<T*>(region_->data());
     used_ = size_;

@@ -258,8 +258,8 @@ column<T> moved(const column<T>& values, const column<std::uint64_t>& to, std::s
 
 inline constexpr std::size_t select_rows = std::size_t{1} << 19;  // chosen at a time: 4 MiB of their numbers
 
-// Appends values[first + i] for each i of `chosen`, which are ascending and below `count`. Of few in many, a server
-// is asked for the elements and not for their pages.
+// Appends values[first + i] for each i of `chosen`, which are ascending and below `count`. A server makes the pages
+// of the result where it can; of few in many, it is asked for the elements and not for their pages.
 template <typename T>
 void append_chosen(column<T>& to, const column<T>& values, std::size_t first, std::size_t count,
                    std::span<const std::size_t> chosen) {
@@ -268,7 +268,7 @@ void append_chosen(column<T>& to, const column<T>& values, std::size_t first, st
   T* const out = to.data() + before;
   const T* const from = values.data() + first;
   if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4)
-    if (chosen.size() < count / 16) return gather(std::span(from, count), chosen, std::span(out, chosen.size()));
+    return detail::selecting<T>({from, count}, chosen, out).run();
   std::size_t asked = 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] >= asked) {

@@ -34,12 +34,14 @@ struct hl_region_options;
 struct hl_computation;
 struct hl_operator;
 struct hl_piece;
+struct hl_composed_page;
+struct hl_composed_part;
 
 /* What the runtime shows to hinted programs: the whole interface between them, for other languages as well (examples/
  * python, examples/rust). The addresses are filled in when paging begins, `size` last; they never change again.
  * Fields are only ever added, at the end, and abi_version says which are there. */
 struct hl_runtime {
-  uint32_t abi_version; /* 5 */
+  uint32_t abi_version; /* 6 */
   uint32_t reserved;
   uintptr_t base;           /* of the addresses that may be far */
   uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
@@ -66,6 +68,12 @@ struct hl_runtime {
    * where the arguments make no sense. */
   int (*apply)(const struct hl_operator* which, const void* argument, const struct hl_piece* pieces, size_t count,
                void* results, unsigned char* done);
+  /* From version 6 on; hinterland/offload_pages.hpp: pages that devices compose of parts of far ones and keep, at
+   * most HL_COMPUTE_MAX of them, and as many parts. done[i] is set for each page that holds what its parts choose
+   * now; the others are as before, and the caller's to write. Not 0 where no device does that, or where the arguments
+   * make no sense; then nothing is changed. */
+  int (*compose)(uint32_t element_bytes, const struct hl_composed_page* pages, size_t count,
+                 const struct hl_composed_part* parts, size_t parts_count, unsigned char* done);
 };
 #define HL_COMPUTE_MAX 1024u
 
@@ -92,7 +100,7 @@ extern struct hl_runtime hl_runtime __attribute__((weak));
  * a weak symbol to 0 for good, where the table of addresses that is filled when the program starts finds the
  * preloaded one. */
 HL__INLINE const struct hl_runtime* hl__runtime(void) {
-  static const struct hl_runtime none = {0,    0,    0,    0,    NULL, NULL, NULL, NULL,
+  static const struct hl_runtime none = {0,    0,    0,    0,    NULL, NULL, NULL, NULL, NULL,
                                          NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   const struct hl_runtime* runtime;
   __asm__(

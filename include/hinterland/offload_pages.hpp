@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 extern "C" {
@@ -20,6 +21,23 @@ struct hl_computation {
   std::uint16_t relation;  // count, filter
   std::uint16_t shift;     // spread: where the digit begins, a multiple of 8
   std::uint64_t operand;   // count, filter: an element to compare with; spread: the digits above
+};
+
+// Elements for a page that is composed: bytes that lie on one page, and which of the elements there. `mask`: a bit
+// for each element, the first in the lowest bit of the first byte, 0 behind the last; in all 4096 / element_bytes
+// bits. Of element_bytes 0 there is none (nullptr), and the bytes are wanted whole.
+struct hl_composed_part {
+  const void* address;
+  const unsigned char* mask;
+  std::uint32_t bytes;
+  std::uint32_t reserved;
+};
+// hl_runtime.compose: 0, ENOTSUP where no device composes, EINVAL where the arguments make no sense.
+// A page, whole, that is to hold what parts[first] to parts[first + count - 1] choose, one after the other: 4096
+// bytes.
+struct hl_composed_page {
+  void* page;
+  std::uint32_t first, count;
 };
 }
 
@@ -89,6 +107,25 @@ constexpr std::size_t element_bytes(std::uint32_t element) {
     default:
       return 0;
   }
+}
+
+// Of pages that are composed: bytes of a mask, and how many bytes it chooses of a part that is `offset` into its
+// page. Nothing where there are bits behind its last element, or not whole elements.
+constexpr std::size_t mask_bytes(std::size_t element_bytes) {
+  return element_bytes == 0 ? 0 : page_bytes / element_bytes / 8;
+}
+inline std::optional<std::size_t> chosen_bytes(std::size_t element_bytes, std::size_t offset, std::size_t bytes,
+                                               const unsigned char* mask) {
+  if (element_bytes == 0) return bytes;
+  if (offset % element_bytes != 0 || bytes % element_bytes != 0) return std::nullopt;
+  const std::size_t elements = bytes / element_bytes;
+  std::size_t chosen = 0;
+  for (std::size_t at = 0; at < mask_bytes(element_bytes); ++at) {
+    const std::size_t there = elements > at * 8 ? elements - at * 8 : 0;
+    if (there < 8 && mask[at] >> there != 0) return std::nullopt;
+    chosen += static_cast<std::size_t>(std::popcount(mask[at]));
+  }
+  return chosen * element_bytes;
 }
 
 template <typename T>

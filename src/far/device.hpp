@@ -94,6 +94,21 @@ struct Piece {
   std::uint64_t word = 0;  // of apply(): what the operator is told of this piece
 };
 
+// Elements for a page that is composed, for Device::compose(). Within the source page, and a whole number of them.
+struct ComposedPart {
+  FarPage page;
+  std::uint16_t offset, bytes;
+  // Which elements: a bit each, the first in the lowest bit of the first byte, and 0 behind the last; kPageSize /
+  // element_bytes bits of local memory. nullptr: all of them, which then may be any bytes.
+  const std::byte* mask = nullptr;
+};
+// A page that holds what parts[first] to parts[first + count - 1] choose, one after the other: kPageSize bytes in
+// all.
+struct ComposedPage {
+  FarPage page;
+  std::uint32_t first, count;
+};
+
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -153,6 +168,19 @@ class Device {
                     std::byte* results, bool* done) {
     static_cast<void>(which), static_cast<void>(argument), static_cast<void>(pieces), static_cast<void>(results);
     static_cast<void>(done);
+    return ENOTSUP;
+  }
+
+  // Whether compose() does anything. Never changes.
+  virtual bool composes() const { return false; }
+  // Writes pages that were allocated and hold nothing, each out of parts of written ones, and sets done[i] for those
+  // that are written. What is not done holds nothing, and is the caller's to discard: a source was never written, or
+  // differs from what was written, or there are more parts than fit in one request. 0, or the errno that ended it,
+  // with some pages done. `element_bytes`: 4 or 8, and then all parts have masks; or 0, and none has. Sources must
+  // stay written meanwhile. Thread-safe. Blocks as compute().
+  virtual int compose(std::uint32_t element_bytes, std::span<const ComposedPage> pages,
+                      std::span<const ComposedPart> parts, bool* done) {
+    static_cast<void>(element_bytes), static_cast<void>(pages), static_cast<void>(parts), static_cast<void>(done);
     return ENOTSUP;
   }
 

@@ -61,6 +61,10 @@ bool Devices::have_operators() const {
   return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->has_operators(); });
 }
 
+bool Devices::compose_pages() const {
+  return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->composes(); });
+}
+
 bool Devices::some_lost() const {
   return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->lost() != 0; });
 }

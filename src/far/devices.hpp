@@ -69,6 +69,14 @@ class Devices {
     return entries_[device].device->apply(which, argument, pieces, results, done);
   }
 
+  // As Device::composes() and compose().
+  bool compose_pages() const;  // some device
+  bool composes(std::uint32_t device) const { return entries_[device].device->composes(); }
+  int compose(std::uint32_t device, std::uint32_t element_bytes, std::span<const ComposedPage> pages,
+              std::span<const ComposedPart> parts, bool* done) {
+    return entries_[device].device->compose(element_bytes, pages, parts, done);
+  }
+
   // Pages, whichever devices they lie on. As Space's calls of the same names.
   std::size_t allocate(std::uint32_t device, std::span<FarPage> out, int* error);
   void retain(std::span<const FarPage> pages);

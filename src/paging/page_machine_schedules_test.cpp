@@ -38,6 +38,9 @@ std::vector<Pair> all_pairs() {
       {Kind::reuse, Kind::fork_fails},   {Kind::hold, Kind::fork},   {Kind::hold, Kind::evict}};
   for (Kind first : {Kind::read, Kind::write})
     for (Kind second : {Kind::evict, Kind::evict_direct}) pairs.emplace_back(first, second);
+  for (Kind other : {Kind::read, Kind::write, Kind::evict, Kind::evict_direct, Kind::drop, Kind::protect, Kind::unmap,
+                     Kind::fork, Kind::fork_fails, Kind::replace})
+    pairs.emplace_back(other, Kind::replace);
   const std::vector<Kind> calls = {Kind::drop,       Kind::protect, Kind::fork, Kind::fork_fails,
                                    Kind::remap_keep, Kind::unmap,   Kind::remap};
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -91,7 +94,8 @@ InterleavingOptions one_page() {
   return options;
 }
 
-const std::vector<Kind> kEssential = {Kind::write, Kind::evict, Kind::drop, Kind::remap_keep, Kind::fork};
+const std::vector<Kind> kEssential = {Kind::write,      Kind::evict, Kind::drop,
+                                      Kind::remap_keep, Kind::fork,  Kind::replace};
 
 TEST_F(PageMachineSchedules, OverMove) { explore_all(one_page(), "move"); }
 
@@ -181,6 +185,7 @@ TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
         {Kind::drop, Kind::unmap, Kind::protect, Kind::remap, Kind::remap_keep, Kind::reuse, Kind::read, Kind::write},
         300, random());
     interleaving.add_random({Kind::fork, Kind::fork_fails}, 100, random());
+    interleaving.add_random({Kind::replace}, 100, random());
     interleaving.add_random({Kind::evict}, 300, random());
     interleaving.add_random({Kind::evict_direct}, 300, random());
     std::string wrong = interleaving.run([&](auto ready) { return random() % ready.size(); });

@@ -183,6 +183,13 @@ class Pager {
   // not in the window, is the caller's. What the arguments point to may be far.
   int apply(const hl_operator& which, const void* argument, std::span<const hl_piece> pieces, void* results,
             unsigned char* done);
+  // hl_runtime.compose: has devices make pages of parts of far ones, and keep them. A page is replaced at one moment,
+  // when its device has written what it is to hold; what the program writes to it before that moment is gone. Pages
+  // that are resident, and those of which a part is dirty or all parts are here, are the caller's. Any sources and
+  // targets; a source is what its page held at one moment after the call began. ENOTSUP, EINVAL or 0. Blocks as
+  // Device::compose(). What the arguments point to may be far.
+  int compose(std::uint32_t element_bytes, std::span<const hl_composed_page> pages,
+              std::span<const hl_composed_part> parts, unsigned char* done);
   // A byte a page of the window: bit 0 there, bit 1 writable without a fault (hint_map.hpp). Never moves.
   const std::atomic<std::uint8_t>* hint_map() const;
 

@@ -28,6 +28,10 @@ int compute_by_pager(const hl_computation* what, const void* address, std::size_
                      void* results, unsigned char* done) {
   return Pager::current()->compute(*what, reinterpret_cast<std::uintptr_t>(address), count, indices, results, done);
 }
+int compose_by_pager(std::uint32_t element_bytes, const hl_composed_page* pages, std::size_t count,
+                     const hl_composed_part* parts, std::size_t parts_count, unsigned char* done) {
+  return Pager::current()->compose(element_bytes, std::span(pages, count), std::span(parts, parts_count), done);
+}
 void hint_by_pager(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
   hinterland::Hint wanted;
   wanted.address = reinterpret_cast<std::uintptr_t>(address);
@@ -63,7 +67,7 @@ const char* region_error() { return "no memory"; }
 }  // namespace
 
 // Where the library's would be.
-struct hl_runtime hl_runtime = {5,
+struct hl_runtime hl_runtime = {6,
                                 0,
                                 0,
                                 0,
@@ -78,7 +82,8 @@ struct hl_runtime hl_runtime = {5,
                                 region_error,
                                 create_region,
                                 compute_by_pager,
-                                nullptr};
+                                nullptr,
+                                compose_by_pager};
 
 namespace hinterland::testing {
 namespace {

@@ -145,6 +145,16 @@ struct Pager::Impl {
   int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
   std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
 
+  // --- pager_compose.cpp; map_mutex is held
+  // The pages (`page`, `far`) are to have these bytes from now on, which are held for them. Returns how many do; they
+  // come first then.
+  struct Replacement {
+    PageIndex page;
+    far::FarPage far;
+    std::uint32_t which;  // the caller's
+  };
+  std::size_t replace(std::span<Replacement> pages);
+
   // --- pager_holding.cpp
   void may_leave(PageIndex page);
   // In signal mode, for the kernel: SignalFaults::bring() of each page of the range that lies in the window, where it

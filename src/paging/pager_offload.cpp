@@ -163,7 +163,10 @@ int Pager::compute(const hl_computation& what, std::uintptr_t address, std::size
   {
     Undisturbed undisturbed;
     work = std::make_unique<Work>();
-    gather(core, wanted, work.get());
+    {
+      MapGuard guard(*impl_);  // a child must find no page busy in our hands
+      gather(core, wanted, work.get());
+    }
     for (std::uint32_t device = 0; device < work->batches.size(); ++device)
       if (!work->batches[device].pieces.empty()) compute_batch(core, device, what, &work->batches[device]);
     core.devices.give_back(work->borrowed);
@@ -198,7 +201,10 @@ int Pager::apply(const hl_operator& which, const void* argument, std::span<const
   std::ranges::copy(pieces, work->asked.begin());
   {
     Undisturbed undisturbed;
-    gather_applied(core, std::span(work->asked).first(pieces.size()), work.get());
+    {
+      MapGuard guard(*impl_);  // as above
+      gather_applied(core, std::span(work->asked).first(pieces.size()), work.get());
+    }
     for (std::uint32_t device = 0; device < work->batches.size(); ++device)
       if (Batch& batch = work->batches[device]) apply_batch(core, device, *name, told.data(), &batch);
     core.devices.give_back(work->borrowed);

@@ -34,12 +34,29 @@ int apply_by_pager(const hl_operator* which, const void* argument, const hl_piec
   return hinterland::Pager::current()->apply(*which, argument, std::span(pieces, count), results, done);
 }
 
+void hint_by_pager(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
+  hinterland::Hint wanted;
+  wanted.address = reinterpret_cast<std::uintptr_t>(address);
+  wanted.size = size;
+  wanted.read_ahead = read_ahead;
+  if ((flags & HL_HINT_NO_WAIT) != 0)
+    hinterland::Pager::current()->begin_hint(wanted);
+  else
+    hinterland::Pager::current()->hint(wanted);
+}
+
+int compose_by_pager(std::uint32_t element_bytes, const hl_composed_page* pages, std::size_t count,
+                     const hl_composed_part* parts, std::size_t parts_count, unsigned char* done) {
+  return hinterland::Pager::current()->compose(element_bytes, std::span(pages, count), std::span(parts, parts_count),
+                                               done);
+}
+
 }  // namespace
 
 // Where the library's would be.
 struct hl_runtime hl_runtime = {
-    5,       0,       0,       0,       nullptr, nullptr, nullptr,          nullptr,
-    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, compute_by_pager, apply_by_pager};
+    6,       0,       0,       0,       nullptr, hint_by_pager,    nullptr,        nullptr,         nullptr,
+    nullptr, nullptr, nullptr, nullptr, nullptr, compute_by_pager, apply_by_pager, compose_by_pager};
 
 namespace hinterland::testing {
 namespace {

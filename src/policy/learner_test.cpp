@@ -246,12 +246,12 @@ double worth_frames(const std::function<bool(std::uint32_t page)>& comes_back, c
     std::vector<hl_page> victims(kBatch);
     if (host.choose_victims(victims) != kBatch) std::abort();
     std::vector<PageIndex> left;
-    for (hl_page victim : victims) left.push_back({victim}), resident[victim] = false;
+    for (hl_page victim : victims) left.push_back(host.page_of(victim)), resident[left.back().value] = false;
     std::vector<PolicyHost::WorthAFrame> answers(kBatch);
     host.worth_frames(left, answers);
     if (i > stream.size() / 2) asked += kBatch, worth += static_cast<std::size_t>(std::ranges::count(answers, yes));
-    for (PageIndex page : left)
-      if (comes_back(page.value)) touch(page.value);
+    for (PageIndex left_page : left)
+      if (auto page = static_cast<std::uint32_t>(left_page.value); comes_back(page)) touch(page);
   }
   return static_cast<double>(worth) / static_cast<double>(asked);
 }

@@ -93,15 +93,22 @@ int apply(const hl_operator* which, const void* argument, const hl_piece* pieces
       0, [=](Pager& pager) { return pager.apply(*which, argument, std::span(pieces, count), results, done); });
 }
 
+int compose(std::uint32_t element_bytes, const hl_composed_page* pages, std::size_t count,
+            const hl_composed_part* parts, std::size_t parts_count, unsigned char* done) {
+  return with_pager(ENOTSUP, [=](Pager& pager) {
+    return pager.compose(element_bytes, std::span(pages, count), std::span(parts, parts_count), done);
+  });
+}
+
 }  // namespace
 
 }  // namespace hinterland::hint
 
-static_assert(sizeof(struct hl_runtime) == 120, "hl_runtime has got a field: abi_version is one more with it");
+static_assert(sizeof(struct hl_runtime) == 128, "hl_runtime has got a field: abi_version is one more with it");
 
 // C linkage: hint.h declares it.
 __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
-    .abi_version = 5,
+    .abi_version = 6,
     .reserved = 0,
     .base = 0,
     .size = 0,
@@ -117,6 +124,7 @@ __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = 
     .region_create_sized = hinterland::hint::create_region,
     .compute = hinterland::hint::compute,
     .apply = hinterland::hint::apply,
+    .compose = hinterland::hint::compose,
 };
 
 // For the checks of sites (site_checks.cpp), which find it without a register to spare. Hidden, so that it is this

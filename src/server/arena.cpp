@@ -166,6 +166,14 @@ bool Arena::begin_write(std::uint32_t slab, std::uint32_t page, std::uint64_t st
   return true;
 }
 
+void Arena::write(std::uint32_t slab, std::uint32_t number, std::uint64_t stamp, const std::byte* bytes) {
+  LockGuard lock(slab_[slab].mutex);
+  std::uint64_t& last = stamps(slab)[number];
+  if (last > stamp) return;
+  last = stamp;
+  std::memcpy(page(slab, number), bytes, kPageSize);
+}
+
 std::uint32_t Arena::discard(std::uint32_t slab, std::uint32_t first, std::uint32_t count, std::uint64_t stamp) {
   LockGuard lock(slab_[slab].mutex);
   const std::uint64_t* last = stamps(slab);

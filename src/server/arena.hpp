@@ -48,6 +48,9 @@ class Arena {
   }
   // A write of the page with this stamp begins: false when a later one was there before (wire.hpp: stamps).
   bool begin_write(std::uint32_t slab, std::uint32_t page, std::uint64_t stamp);
+  // A whole write of the page at once, unless a later one has begun: between a write that was sent again and this one
+  // no page is torn, whichever of them a connection serves last.
+  void write(std::uint32_t slab, std::uint32_t page, std::uint64_t stamp, const std::byte* bytes);
   // Wipes what nobody holds, and sleeps while there is nothing. On a thread of its own, until stop_wiping().
   void wipe_until_stopped();
   void stop_wiping();

@@ -3,12 +3,35 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
 #include "far/tcp/shared_pages.hpp"
 
 namespace hinterland {
 
 using far::wire::Code;
 namespace elements = hl::far::detail;
+
+namespace {
+
+// The elements that the mask chooses, one after the other; the end of what was written.
+template <typename Element>
+std::byte* choose(const std::byte* from, std::span<const std::byte> mask, std::byte* to) {
+  for (std::size_t at = 0; at < mask.size(); at += 8) {
+    std::uint64_t bits;
+    std::memcpy(&bits, mask.data() + at, sizeof bits);
+    const std::byte* const here = from + at * 8 * sizeof(Element);
+    for (; bits != 0; bits &= bits - 1) {
+      std::memcpy(to, here + static_cast<std::size_t>(std::countr_zero(bits)) * sizeof(Element), sizeof(Element));
+      to += sizeof(Element);
+    }
+  }
+  return to;
+}
+
+}  // namespace
 
 // Whether the page is what the client wrote.
 bool ComputeJob::check(const Held& piece) {
@@ -45,8 +68,40 @@ void ComputeJob::apply() {
   code = operators->run(number, std::span(argument).first(which->argument_bytes), list, results.get());
 }
 
+void ComputeJob::compose() {
+  const std::size_t count = composition.pages.size();
+  const std::uint32_t element = composition.element_bytes, mask_bytes = far::wire::mask_bytes(element);
+  composition.made = std::make_unique_for_overwrite<std::byte[]>(bytes_of_pages(count));
+  std::byte* end = composition.made.get();
+  std::span<const std::byte> masks = composition.masks;
+  for (const Held& piece : pieces) {
+    if (!check(piece)) return;
+    const std::byte* const from = piece.page.memory() + piece.offset;
+    if (element == 4) end = choose<std::uint32_t>(from, masks.first(mask_bytes), end);
+    if (element == 8) end = choose<std::uint64_t>(from, masks.first(mask_bytes), end);
+    if (element == 0) end = std::copy_n(from, piece.bytes, end);
+    masks = masks.subspan(mask_bytes);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const far::wire::Le<std::uint64_t> checksum =
+        far::SharedPages::checksum_of(composition.made.get() + bytes_of_pages(i));
+    std::memcpy(results.get() + i * sizeof checksum, &checksum, sizeof checksum);
+  }
+}
+
+void ComputeJob::store() {
+  for (std::size_t i = 0; i < composition.pages.size(); ++i)
+    composition.pages[i].write(composition.stamp, composition.made.get() + bytes_of_pages(i));
+  composition = {};
+}
+
+void ComputeJob::run() {
+  if (!composition.pages.empty()) return compose();
+  operators != nullptr ? apply() : compute();
+}
+
 void ComputeJob::finish() {
-  if (!cancelled_.load(std::memory_order_relaxed)) operators != nullptr ? apply() : compute();
+  if (!cancelled_.load(std::memory_order_relaxed)) run();
   pieces.clear();  // here, so that a slab that was given up meanwhile is free when the client hears of the job
   // The job may end with this: its connection looks at it at any time.
   const int told = event;

@@ -2,9 +2,10 @@
 // that those that serve pages wait for nothing.
 //
 // A job is one message: at most 64 pieces, 256 KiB that are read once, so that it is done within a millisecond and
-// takes 36 KiB of memory, results included. A connection has one job at a time; further messages stay in its socket.
-// Jobs are done in turn, so a client waits for no more than one job of each other connection. That is the limit of
-// time and memory of each; a client that goes is not waited for, and what it asked for last is not begun.
+// takes 36 KiB of memory, results included, and where pages are composed 256 KiB more. A connection has one job at a
+// time; further messages stay in its socket. Jobs are done in turn, so a client waits for no more than one job of
+// each other connection. That is the limit of time and memory of each; a client that goes is not waited for, and what
+// it asked for last is not begun.
 #pragma once
 
 #include <array>
@@ -30,6 +31,16 @@ struct ComputeJob {
     std::uint16_t offset, bytes;
     std::uint64_t word = 0;  // for an operator
   };
+  // Pages to be composed of the pieces, instead of a computation. They are made in memory of the job, and written by
+  // the connection's thread when the job is done, as a client's write is: store().
+  struct Composition {
+    std::vector<HeldPage> pages;
+    std::uint32_t element_bytes = 0;
+    std::vector<std::byte> masks;  // of all pieces, one after the other
+    std::uint64_t stamp = 0;       // of the write
+    std::unique_ptr<std::byte[]> made;
+  };
+  Composition composition;
   hl_computation what{};
   OperatorProcess* operators = nullptr;  // not null: apply its operator of this number instead
   std::uint32_t number = 0;
@@ -41,6 +52,8 @@ struct ComputeJob {
   int event = -1;                        // eventfd that is written to when the job is done
 
   bool done() const { return done_.load(std::memory_order_acquire); }  // pairs with finish()
+  // Writes what was composed. Of a job that is done.
+  void store();
   // The client went: it need not be begun.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -49,6 +62,8 @@ struct ComputeJob {
   bool check(const Held& piece);
   void compute();
   void apply();
+  void compose();
+  void run();
   void finish();
   const std::byte* checked_ = nullptr;  // the page that was looked at last
   std::uint64_t checksum_ = 0;

@@ -102,6 +102,9 @@ class Connection {
   bool on_compute(const far::wire::Header& request, std::span<const std::byte> body);
   bool on_find_operator(const far::wire::Header& request, std::span<const std::byte> body);
   bool on_apply(const far::wire::Header& request, std::span<const std::byte> body);
+  bool on_compose(const far::wire::Header& request, std::span<const std::byte> body);
+  far::wire::Code prepare_composition(ComputeJob& job, std::span<const far::wire::PageNumber> pages,
+                                      std::span<const far::wire::Piece> pieces);
   far::wire::Code prepare_computation(ComputeJob& job, std::span<const far::wire::Piece> pieces);
   far::wire::Code prepare_application(ComputeJob& job, std::uint32_t field, std::span<const far::wire::Piece> pieces,
                                       std::span<const far::wire::Word> words);

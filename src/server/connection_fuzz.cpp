@@ -187,9 +187,29 @@ Bytes ranges(testing::FuzzInput& input, Header header, bool any_length) {
   return out;
 }
 
+// Pages of pieces, mostly whole ones, so that they fill the pages; with masks, of which all bits of the piece are
+// set.
+Bytes composition(testing::FuzzInput& input) {
+  const auto how = input.take<std::uint8_t>();
+  const std::uint32_t element = how % 3 * 4;
+  const auto count = static_cast<std::uint16_t>(how / 4 % 4 + 1);
+  const std::uint32_t pages = how >= 224 ? input.take<std::uint8_t>() % 8u : count;
+  if (compose_request_bytes(compose_field(pages, element), count) == 0) return {};
+  Header header = make_compose_request(compose_field(pages, element), count, input.take<std::uint8_t>());
+  header.stamp = input.take<std::uint8_t>();
+  Bytes out;
+  put(out, bytes_of(header));
+  for (std::uint32_t i = 0; i < pages; ++i) put(out, bytes_of(PageNumber{take_page(input)}));
+  for (std::uint16_t i = 0; i < count; ++i) put(out, bytes_of(piece(input, take_page(input))));
+  for (std::uint16_t i = 0; element != 0 && i < count; ++i)
+    out.resize(out.size() + mask_bytes(element), how >= 192 ? std::byte{input.take<std::uint8_t>()} : std::byte{255});
+  return out;
+}
+
 Bytes request(testing::FuzzInput& input) {
   auto kind = input.take<std::uint8_t>();
   Bytes out;
+  if (kind == 14 || kind == 30 || kind == 46) return composition(input);
   if (kind % 16 == 15) {  // any bytes
     put(out, std::as_bytes(input.take_bytes(input.take<std::uint8_t>())));
     return out;

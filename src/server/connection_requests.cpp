@@ -63,6 +63,8 @@ bool Connection::on_request(const Header& request, std::span<const std::byte> li
       return on_find_operator(request, list);
     case Type::apply:
       return on_apply(request, list);
+    case Type::compose:
+      return on_compose(request, list);
   }
   return false;
 }
@@ -119,6 +121,7 @@ bool Connection::try_attach() {
   body.operations = state_.options.compute ? hl::far::detail::operations_known : 0;
   body.operators = state_.operators != nullptr ? state_.operators->count() : 0;
   body.ranges = 1u;
+  body.composes = state_.options.compute ? 1u : 0u;
   body.grace_ms =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(state_.options.resume_grace_ns / 1'000'000, UINT32_MAX));
   reply(std::bit_cast<Header>(body));
@@ -318,6 +321,50 @@ Code Connection::prepare_application(ComputeJob& job, std::uint32_t field, std::
   return code;
 }
 
+bool Connection::on_compose(const Header& request, std::span<const std::byte> body) {
+  const std::uint32_t count = far::wire::composed_pages(request.slab);
+  auto pages = list_of<PageNumber>(body.first(count * sizeof(PageNumber)));
+  auto pieces = list_of<Piece>(body.subspan(pages.size_bytes(), request.count * sizeof(Piece)));
+  auto masks = body.subspan(pages.size_bytes() + pieces.size_bytes());
+  if (!state_.options.compute || check_pages(pages) != Fault::none || check_pieces(pieces) != Fault::none)
+    return false;
+  auto job = std::make_shared<ComputeJob>();
+  job->composition.element_bytes = far::wire::composed_element_bytes(request.slab);
+  job->composition.masks.assign(masks.begin(), masks.end());
+  job->composition.stamp = request.stamp;
+  job->result_bytes = count * static_cast<std::uint32_t>(sizeof(std::uint64_t));
+  compute_request_ = request;
+  compute_request_.stamp = echo_of(pages, pieces);
+  const Code code = prepare_composition(*job, pages, pieces);
+  begin(std::move(job), code, state_.computer);
+  return true;
+}
+
+// All that can be said against it before it is begun: what is chosen is not as much as the pages hold, a page is not
+// this session's, one is to be written and read, or written twice.
+Code Connection::prepare_composition(ComputeJob& job, std::span<const PageNumber> pages,
+                                     std::span<const Piece> pieces) {
+  const std::uint32_t element = job.composition.element_bytes, mask_bytes = far::wire::mask_bytes(element);
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto mask = std::span(job.composition.masks).subspan(i * mask_bytes, mask_bytes);
+    const auto bytes = far::wire::chosen_bytes(pieces[i], element, mask);
+    if (!bytes) return Code::bad_request;
+    chosen += *bytes;
+  }
+  if (chosen != bytes_of_pages(pages.size())) return Code::bad_request;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    const bool again = std::find(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(i), pages[i]) !=
+                       pages.begin() + static_cast<std::ptrdiff_t>(i);
+    if (again || std::ranges::any_of(pieces, [&](const Piece& piece) { return piece.page == pages[i]; }))
+      return Code::bad_request;
+    HeldPage page = session_->hold(FarPage{pages[i]});
+    if (!page) return Code::not_yours;
+    job.composition.pages.push_back(std::move(page));
+  }
+  return hold_pieces(job, pieces);
+}
+
 Code Connection::hold_pieces(ComputeJob& job, std::span<const Piece> pieces) {
   job.pieces.reserve(pieces.size());
   for (const Piece& piece : pieces) {
@@ -350,7 +397,10 @@ bool Connection::take_results() {
   header.stamp = compute_request_.stamp;
   reply(header);
   results_ = std::move(job_);
-  if (results_->code == Code::ok) parts_.push_back({results_->results.get(), results_->result_bytes});
+  if (results_->code != Code::ok) return true;
+  add(state_.pages_written, results_->composition.pages.size());
+  results_->store();
+  parts_.push_back({results_->results.get(), results_->result_bytes});
   return true;
 }
 

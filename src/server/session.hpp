@@ -35,6 +35,7 @@ class HeldPage {
   explicit operator bool() const { return arena_ != nullptr; }
   std::byte* memory() const { return arena_->page(slab_, page_); }
   bool begin_write(std::uint64_t stamp) const { return arena_->begin_write(slab_, page_, stamp); }
+  void write(std::uint64_t stamp, const std::byte* bytes) const { arena_->write(slab_, page_, stamp, bytes); }
   std::uint32_t discard(std::uint32_t count, std::uint64_t stamp) const {
     return arena_->discard(slab_, page_, count, stamp);
   }

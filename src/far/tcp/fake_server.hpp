@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "far/tcp/handshake.hpp"
+#include "far/tcp/shared_pages.hpp"
 #include "far/tcp/socket.hpp"
 
 namespace hinterland::far::testing {
@@ -56,7 +57,7 @@ class FakeServer {
   }
   std::uint16_t port() const { return port_; }
 
-  // Lies in the next `times` replies to reads (slab_allocate for same_slab).
+  // Lies in the next `times` replies to reads and to compose (slab_allocate for same_slab).
   void lie(Lie lie, int times) {
     times_ = times;
     lie_ = lie;
@@ -78,8 +79,8 @@ class FakeServer {
     return discarded_;
   }
   std::atomic<bool> forget_sessions{false};
-  bool knows_ranges = true;          // before a client connects
-  std::atomic<int> ranges_asked{0};  // messages
+  bool knows_ranges = true, composes = false;           // before a client connects
+  std::atomic<int> ranges_asked{0}, composes_asked{0};  // messages
   std::atomic<int> connections{0};
 
  private:
@@ -138,7 +139,7 @@ class FakeServer {
         --hang_up_after_release;
         return;
       }
-      bool is_read = type == wire::Type::read || type == wire::Type::read_ranges;
+      bool is_read = type == wire::Type::read || type == wire::Type::read_ranges || type == wire::Type::compose;
       Lie lie = is_read && times_ > 0 ? lie_.load() : Lie::none;
       if (lie != Lie::none) {
         --times_;
@@ -219,8 +220,10 @@ class FakeServer {
       session.slab_pages = kSlabPages;
       session.page_bytes = static_cast<std::uint32_t>(kPageSize);
       session.ranges = knows_ranges ? 1u : 0u;
+      session.composes = composes ? 1u : 0u;
       put(wire::bytes_of(session));
     }
+    if (type == wire::Type::compose) return compose(header, request, body);
     note_given_back(request, body);
     ranges_asked += type == wire::Type::read_ranges;
     for (std::size_t i = 0; i < request.count; ++i) {
@@ -230,6 +233,30 @@ class FakeServer {
       if (type == wire::Type::write) discarded_.erase(pages[i]);
       if (type == wire::Type::write)
         std::memcpy(pages_[pages[i]].data(), body.data() + pages.size_bytes() + i * kPageSize, kPageSize);
+    }
+    return reply;
+  }
+
+  // Of whole parts only; without masks.
+  std::vector<std::byte> compose(wire::Header header, const wire::Header& request, std::span<const std::byte> body) {
+    ++composes_asked;
+    const std::span pages(reinterpret_cast<const wire::PageNumber*>(body.data()), wire::composed_pages(request.slab));
+    const std::span pieces(reinterpret_cast<const wire::Piece*>(body.data() + pages.size_bytes()), request.count);
+    std::vector<std::byte> all;
+    for (const wire::Piece& piece : pieces) {
+      const Page& from = pages_[piece.page];
+      all.insert(all.end(), from.begin() + piece.offset, from.begin() + piece.offset + piece.bytes);
+    }
+    EXPECT_EQ(all.size(), bytes_of_pages(pages.size()));
+    header.stamp = echo_of(pages, pieces);
+    std::vector<std::byte> reply(sizeof header);
+    std::memcpy(reply.data(), &header, sizeof header);
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      std::memcpy(pages_[pages[i]].data(), all.data() + bytes_of_pages(i), kPageSize);
+      discarded_.erase(pages[i]);
+      const wire::Le<std::uint64_t> checksum = SharedPages::checksum_of(pages_[pages[i]].data());
+      const auto bytes = wire::bytes_of(checksum);
+      reply.insert(reply.end(), bytes.begin(), bytes.end());
     }
     return reply;
   }

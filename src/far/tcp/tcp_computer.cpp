@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "far/tcp/blocking_io.hpp"
+#include "far/tcp/computer_link.hpp"
 #include "far/tcp/tcp_device.hpp"
 
 namespace hinterland::far {
@@ -47,20 +48,11 @@ int TcpComputer::apply(const OperatorName& which, const std::byte* argument, std
 }
 
 int TcpComputer::run_locked(Asked& asked) {
-  int result = -EAGAIN;
-  if (failed_ns_ != 0 && now_ns() < failed_ns_ + device_.timeout_ns()) return EAGAIN;
-  // The retry has its own time, so that a server that stands still costs one time limit and a little more.
-  for (std::uint64_t limit_ns : {device_.timeout_ns(), kRetryNs}) {
-    if (device_.lost() != 0) return device_.lost();
+  return -with_link_locked([&] {
     bool is_there = true;
-    result = link_.ready() ? 0 : connect_locked(limit_ns);
-    if (result == 0 && asked.which != nullptr) result = find_locked(asked, &is_there);
-    if (result == 0 && is_there) result = ask_locked(asked);
-    failed_ns_ = result != 0 ? now_ns() : 0;
-    if (result == 0) return 0;
-    device_.drop(link_);
-  }
-  return -result;
+    const int result = asked.which != nullptr ? find_locked(asked, &is_there) : 0;
+    return result == 0 && is_there ? ask_locked(asked) : result;
+  });
 }
 
 // Sets asked.field. What the server has does not change for as long as the session lasts, but for what it withdraws.
@@ -108,29 +100,10 @@ int TcpComputer::connect_locked(std::uint64_t limit_ns) {
   return result != 0 ? result : device_.drive_to_end(link_);
 }
 
-// The server answers in the order in which it was asked. When this fails, asked.next is the first piece that has no
-// answer.
 int TcpComputer::ask_locked(Asked& asked) {
-  std::array<Message, kAhead> messages;
-  std::size_t sent = 0, answered = 0;
-  for (;;) {
-    while (sent - answered < kAhead && asked.next < asked.pieces.size()) {
-      Message& message = messages[sent % kAhead];
-      int result = send_locked(asked, &message);
-      if (result != 0) {
-        asked.next = sent != answered ? messages[answered % kAhead].begin : message.begin;
-        return result;
-      }
-      sent += message.count != 0 ? 1 : 0;
-    }
-    if (sent == answered) return 0;
-    const Message& message = messages[answered % kAhead];
-    if (int result = receive_locked(asked, message); result != 0) {
-      asked.next = message.begin;
-      return result;
-    }
-    ++answered;
-  }
+  return go_through<Message>(
+      asked, asked.pieces.size(), [&](Message* message) { return send_locked(asked, message); },
+      [&](const Message& message) { return receive_locked(asked, message); });
 }
 
 // The next pieces that the server has; none may be left.

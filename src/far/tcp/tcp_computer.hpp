@@ -1,9 +1,10 @@
 // What a tcp: device has its server compute: over a connection of its own, so that page reads and slabs wait for
 // nothing. One thread at a time; others wait for it, page faults never do.
 //
-// A connection that fails is made anew once, and what has no answer is asked again: nothing is changed by it. If that
-// fails too, the pieces are left to the caller, who reads the pages; whether the device is lost is found out there. A
-// server that did not answer is not asked again for as long as it is waited for.
+// A connection that fails is made anew once, and what has no answer is asked again: nothing is changed by it, or only
+// pages that are nobody's yet (compose). If that fails too, the pieces are left to the caller, who reads the pages;
+// whether the device is lost is found out there. A server that did not answer is not asked again for as long as it is
+// waited for.
 #pragma once
 
 #include <array>
@@ -27,6 +28,9 @@ class TcpComputer {
   // As Device::apply(). Which number an operator has at the server is asked for once.
   int apply(const OperatorName& which, const std::byte* argument, std::span<const Piece> pieces, std::byte* results,
             bool* done);
+  // As Device::compose(); tcp_composer.cpp.
+  int compose(std::uint32_t element_bytes, std::span<const ComposedPage> pages, std::span<const ComposedPart> parts,
+              bool* done);
   // In a forked child, around joining the session.
   void before_join_in_child();
   void after_join_in_child();
@@ -59,6 +63,32 @@ class TcpComputer {
     bool is_there = false;
     std::uint32_t field = 0;
   };
+  // Pages to be composed, of which one message is on its way.
+  struct Composed {
+    std::uint32_t element_bytes;
+    std::span<const ComposedPage> pages;
+    std::span<const ComposedPart> parts;
+    bool* done;
+    std::size_t next = 0;  // page that is looked at next
+  };
+  struct ComposedMessage {
+    std::size_t begin = 0;  // number of the page from which on it was gathered
+    std::uint64_t id = 0, echo = 0;
+    std::uint32_t field = 0;
+    std::uint16_t parts = 0, count = 0;
+    std::array<std::uint32_t, wire::kPagesMax> which;  // pages, by number
+  };
+  class ComposedList;
+
+  // Runs ask() over the connection, which is made anew where need be; twice at most. ask: 0 or -errno, as this.
+  template <typename Ask>
+  int with_link_locked(const Ask& ask);
+  // asked.next goes through what is asked for, several messages ahead of the answers.
+  template <typename AMessage, typename AnAsked, typename Send, typename Receive>
+  static int go_through(AnAsked& asked, std::size_t size, const Send& send, const Receive& receive);
+  int send_composed_locked(Composed& asked, ComposedMessage* message);
+  int receive_composed_locked(Composed& asked, const ComposedMessage& message);
+  bool tells_right(const Composed& asked, std::size_t page, std::uint64_t checksum) const;
   int run_locked(Asked& asked);
   int find_locked(Asked& asked, bool* is_there);
   void note_locked(const OperatorName& which, bool is_there, std::uint32_t field);

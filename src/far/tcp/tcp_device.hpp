@@ -72,6 +72,11 @@ class TcpDevice final : public Device {
             bool* done) override {
     return computer_.apply(which, argument, pieces, results, done);
   }
+  bool composes() const override { return composes_; }
+  int compose(std::uint32_t element_bytes, std::span<const ComposedPage> pages, std::span<const ComposedPart> parts,
+              bool* done) override {
+    return computer_.compose(element_bytes, pages, parts, done);
+  }
   int lost() const override { return lost_.load(std::memory_order_relaxed); }
   std::size_t descriptors(int* out, std::size_t max) const override { return descriptors_.list(out, max); }
 
@@ -143,7 +148,7 @@ class TcpDevice final : public Device {
 
   DescriptorSet descriptors_;  // of all connections and channels
   std::uint32_t operations_ = 0;
-  bool has_operators_ = false;
+  bool has_operators_ = false, composes_ = false;
   TcpComputer computer_{*this, descriptors_};
   std::optional<KeptFile> anchor_;
 

@@ -27,6 +27,7 @@ Shape shape_of(Type type) {
     case Type::compute:
     case Type::apply:
     case Type::read_ranges:
+    case Type::compose:
       return {true, 1, kPagesMax};
   }
   return {false, 0, 0};
@@ -41,7 +42,9 @@ static_assert(compute_reply_bytes(hl::far::detail::distinct, kPagesMax) <= kComp
               compute_reply_bytes(hl::far::detail::spread, kPagesMax) <= kComputeReplyMax);
 
 // Whose field `slab` says how long the reply is.
-bool sizes_reply(Type type) { return type == Type::compute || type == Type::apply || type == Type::read_ranges; }
+bool sizes_reply(Type type) {
+  return type == Type::compute || type == Type::apply || type == Type::read_ranges || type == Type::compose;
+}
 bool request_has_slab(Type type) { return type == Type::slab_release || sizes_reply(type); }
 bool reply_has_slab(Type type) {
   return type == Type::slab_allocate || type == Type::find_operator || sizes_reply(type);
@@ -71,7 +74,7 @@ const char* describe(Fault fault) {
   return "unknown fault";
 }
 
-bool request_length(Type type, std::uint16_t count, std::uint32_t* length) {
+bool request_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint32_t* length) {
   if (!count_fits(type, count)) return false;
   switch (type) {
     case Type::session_open:
@@ -97,6 +100,9 @@ bool request_length(Type type, std::uint16_t count, std::uint32_t* length) {
     case Type::apply:
       *length = static_cast<std::uint32_t>(sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * count);
       return true;
+    case Type::compose:
+      *length = compose_request_bytes(slab, count);
+      return *length != 0;
     default:
       *length = 0;
       return true;
@@ -122,6 +128,9 @@ bool reply_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint3
     case Type::read_ranges:
       *length = slab;
       return slab >= count && slab <= count * kPageSize;
+    case Type::compose:
+      *length = static_cast<std::uint32_t>(sizeof(Le<std::uint64_t>)) * composed_pages(slab);
+      return compose_request_bytes(slab, count) != 0;
     default:
       *length = 0;
       return true;
@@ -133,7 +142,7 @@ Fault parse_request(std::span<const std::byte> bytes, Header* header) {
   Type type{static_cast<std::uint16_t>(header->type)};
   if (!shape_of(type).valid) return Fault::type;
   std::uint32_t length = 0;
-  if (!request_length(type, header->count, &length)) return Fault::count;
+  if (!request_length(type, header->count, header->slab, &length)) return Fault::count;
   if (header->length != length) return Fault::length;
   if (header->status != 0) return Fault::reserved;
   if (header->slab != 0 && !request_has_slab(type)) return Fault::reserved;
@@ -194,6 +203,13 @@ Fault check_pieces(std::span<const Piece> pieces) {
   return Fault::none;
 }
 
+std::optional<std::uint32_t> chosen_bytes(const Piece& piece, std::uint32_t element_bytes,
+                                          std::span<const std::byte> mask) {
+  const auto chosen = hl::far::detail::chosen_bytes(element_bytes, piece.offset, piece.bytes,
+                                                    reinterpret_cast<const unsigned char*>(mask.data()));
+  return chosen ? std::optional(static_cast<std::uint32_t>(*chosen)) : std::nullopt;
+}
+
 // Multiply-and-add with an odd constant (2^64 / golden ratio): depends on every number and on their order.
 static std::uint64_t echo_with(std::uint64_t echo, std::uint64_t number) {
   return (echo + number + 1) * 0x9e3779b97f4a7c15u;
@@ -212,10 +228,14 @@ std::uint64_t echo_of(std::span<const Piece> pieces) {
   return echo;
 }
 
+std::uint64_t echo_of(std::span<const PageNumber> pages, std::span<const Piece> pieces) {
+  return echo_with(echo_of(pages), echo_of(pieces));
+}
+
 Header make_request(Type type, std::uint16_t count, std::uint64_t id) {
   Header header;
   std::uint32_t length = 0;
-  request_length(type, count, &length);
+  request_length(type, count, 0, &length);
   header.length = length;
   header.type = static_cast<std::uint16_t>(type);
   header.count = count;
@@ -238,6 +258,13 @@ Header make_apply_request(std::uint32_t field, std::uint16_t count, std::uint64_
 Header make_ranges_request(std::uint32_t bytes, std::uint16_t count, std::uint64_t id) {
   Header header = make_request(Type::read_ranges, count, id);
   header.slab = bytes;
+  return header;
+}
+
+Header make_compose_request(std::uint32_t field, std::uint16_t count, std::uint64_t id) {
+  Header header = make_request(Type::compose, count, id);
+  header.length = compose_request_bytes(field, count);
+  header.slab = field;
   return header;
 }
 

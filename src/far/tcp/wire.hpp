@@ -23,14 +23,16 @@
 //   apply          ApplyRequest, count * (Piece), count *    results (applied_result_bytes each)
 //                  word of 64 bits
 //   read_ranges    count * Range                             the bytes of one range after the other
+//   compose        pages * page number, count * Piece,       pages * checksum
+//                  count * mask
 //
 // A reply whose status is not ok has no body. A client asks for nothing to be computed that the reply to session_open
-// or session_join does not offer, for operators only where that says that there are some, and for ranges only where
-// it says that the server knows them.
+// or session_join does not offer, for operators only where that says that there are some, and for ranges and for
+// pages to be composed only where it says that the server knows them.
 //
-// Stamps order writes and discards of one session that travel on different connections: each write and each discard
-// carries a number from one counter of the session (header.stamp). The server remembers the stamp of the last write
-// of each page, drops older writes (resent after a reconnect), and ignores discards older than the write.
+// Stamps order writes and discards of one session that travel on different connections: each write, each compose and
+// each discard carries a number from one counter of the session (header.stamp). The server remembers the stamp of the
+// last write of each page, drops older writes (resent after a reconnect), and ignores discards older than the write.
 #pragma once
 
 #include <array>
@@ -38,6 +40,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -91,6 +94,7 @@ enum class Type : std::uint16_t {
   find_operator = 11,
   apply = 12,
   read_ranges = 13,
+  compose = 14,
 };
 inline constexpr std::uint16_t kReplyBit = 0x8000;
 
@@ -100,8 +104,8 @@ enum class Code : std::uint32_t {
   session_unknown = 2,  // join: the server restarted, or the session ended
   too_many = 3,         // sessions, or connections of a session
   not_yours = 4,        // a page or slab that this session does not have
-  bad_request = 5,      // out of place: a second session_open, a token in use; compute: values that make no sense
-  damaged = 6,          // compute, apply: a page is not the one that the client means, by its checksum
+  bad_request = 5,      // out of place: a second session_open, a token in use; compute, compose: it makes no sense
+  damaged = 6,          // compute, apply, compose: a page is not the one that the client means, by its checksum
   no_operator = 7,      // find_operator, apply: it is not, or no longer, there
 };
 inline constexpr std::uint32_t kCodes = 8;
@@ -111,11 +115,11 @@ struct Header {
   Le<std::uint16_t> type;    // Type, with kReplyBit in replies
   Le<std::uint16_t> count;   // pages or runs; 0 for other types
   Le<std::uint64_t> id;      // chosen by the client, echoed by the server
-  Le<std::uint64_t> stamp;   // write, discard: see above. Reply to what has a list of pages: echo_of() it. Else 0
+  Le<std::uint64_t> stamp;   // write, compose, discard: see above. Reply to what has a list: echo_of() it. Else 0
   Le<std::uint32_t> status;  // replies: Code. Requests: 0
   Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate; compute: the operation; apply, and the
-                             // reply to find_operator: operator_field(); read_ranges: bytes of all ranges together.
-                             // Else 0
+                             // reply to find_operator: operator_field(); read_ranges: bytes of all ranges together;
+                             // compose: compose_field(). Else 0
 };
 static_assert(sizeof(Header) == 32 && alignof(Header) == 1);
 static_assert(offsetof(Header, type) == 4 && offsetof(Header, count) == 6 && offsetof(Header, id) == 8);
@@ -143,7 +147,7 @@ struct SessionReply {
   Le<std::uint32_t> operations;  // bit n: the server computes hl_computation's operation n; an older server: 0
   Le<std::uint32_t> operators;   // how many there are to be found; an older server: 0
   Le<std::uint32_t> ranges;      // 1: the server knows read_ranges; an older server: 0
-  std::array<unsigned char, 4> reserved;
+  Le<std::uint32_t> composes;    // 1: the server knows compose; an older server, or one that computes nothing: 0
 };
 static_assert(sizeof(SessionReply) == 32 && offsetof(SessionReply, operations) == 16);
 
@@ -210,12 +214,36 @@ constexpr std::uint32_t applied_result_bytes(std::uint32_t field) {
   return operator_number(field) < kOperatorsMax && bytes <= HL_OPERATOR_RESULT_MAX ? bytes : 0;
 }
 
-// Bytes of a request that lie before page contents: header and list.
-inline constexpr std::size_t kRequestPrefixMax =
-    sizeof(Header) + sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * kPagesMax;
+// Pages are composed of pieces of others, one after the other: what the pieces choose together fills the pages, from
+// the first to the last. A piece of which not all is chosen has a mask: a bit for each element, the first in the
+// lowest bit of the first byte, those behind the piece's last element 0. All pieces of a message have one or none
+// has. A piece may go on from one page to the next. The server tells the new pages' checksums, or changes nothing.
+// `element_bytes`: 4 or 8 where there are masks, else 0.
+constexpr std::uint32_t compose_field(std::uint32_t pages, std::uint32_t element_bytes) {
+  return pages << 16 | element_bytes;
+}
+constexpr std::uint32_t composed_pages(std::uint32_t field) { return field >> 16; }
+constexpr std::uint32_t composed_element_bytes(std::uint32_t field) { return field & 0xffff; }
+constexpr std::uint32_t mask_bytes(std::uint32_t element_bytes) {
+  return static_cast<std::uint32_t>(hl::far::detail::mask_bytes(element_bytes));
+}
+// 0: the field makes no sense, or the request would be too long.
+constexpr std::uint32_t compose_request_bytes(std::uint32_t field, std::uint16_t count);
+
+// Bytes of a request that lie before page contents: header and list. What a server receives in one piece.
+inline constexpr std::size_t kRequestPrefixMax = 4096;
+static_assert(sizeof(Header) + sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * kPagesMax <=
+              kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(Run) * kRunsMax <= kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(PageNumber) * kPagesMax <= kRequestPrefixMax);
 static_assert(sizeof(Header) + sizeof(ComputeRequest) + sizeof(Piece) * kPagesMax <= kRequestPrefixMax);
+static_assert(sizeof(Header) + (sizeof(PageNumber) + sizeof(Piece)) * kPagesMax <= kRequestPrefixMax);
+constexpr std::uint32_t compose_request_bytes(std::uint32_t field, std::uint16_t count) {
+  const std::uint32_t pages = composed_pages(field), element = composed_element_bytes(field);
+  if (pages == 0 || pages > kPagesMax || (element != 0 && element != 4 && element != 8)) return 0;
+  const std::size_t bytes = sizeof(PageNumber) * pages + (sizeof(Piece) + mask_bytes(element)) * count;
+  return sizeof(Header) + bytes <= kRequestPrefixMax ? static_cast<std::uint32_t>(bytes) : 0;
+}
 // The body of a successful reply to compute.
 constexpr std::uint32_t compute_reply_bytes(std::uint32_t operation, std::uint16_t count) {
   return static_cast<std::uint32_t>(hl::far::detail::result_bytes(operation, count));
@@ -228,7 +256,7 @@ const char* describe(Fault fault);
 
 // The body that a well-formed request or successful reply of this type has; false when type or count is not valid.
 // `slab`: the header's field.
-bool request_length(Type type, std::uint16_t count, std::uint32_t* length);
+bool request_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint32_t* length);
 bool reply_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint32_t* length);
 
 // Judge a header that came from the peer. `bytes` holds at least a header. On Fault::none, *header is filled, and its
@@ -247,10 +275,15 @@ Fault check_ranges(std::span<const Range> ranges, std::uint32_t bytes);
 // Page numbers in range, bytes within the page.
 Fault check_pieces(std::span<const Piece> pieces);
 
+// Bytes that the piece's mask chooses; nothing: there are bits behind its last element, or not whole elements.
+std::optional<std::uint32_t> chosen_bytes(const Piece& piece, std::uint32_t element_bytes,
+                                          std::span<const std::byte> mask);
+
 // A digest of a list of pages, or of ranges, that a server cannot get right without having read it: tells a reply for
 // other pages.
 std::uint64_t echo_of(std::span<const PageNumber> pages);
 std::uint64_t echo_of(std::span<const Piece> pieces);
+std::uint64_t echo_of(std::span<const PageNumber> pages, std::span<const Piece> pieces);  // of compose
 
 Header make_request(Type type, std::uint16_t count, std::uint64_t id);
 // Of compute: the operation; of apply: operator_field().
@@ -258,6 +291,8 @@ Header make_compute_request(std::uint32_t operation, std::uint16_t count, std::u
 Header make_apply_request(std::uint32_t field, std::uint16_t count, std::uint64_t id);
 // Of all ranges together: the field says how long the reply is.
 Header make_ranges_request(std::uint32_t bytes, std::uint16_t count, std::uint64_t id);
+// Of compose_field(). Its length is 0 where compose_request_bytes() is.
+Header make_compose_request(std::uint32_t field, std::uint16_t count, std::uint64_t id);
 Header make_reply(const Header& request, Code code);
 
 // The errno that a client reports for a reply's status.

@@ -75,6 +75,19 @@ inline void exercise_requests(std::span<const std::byte> bytes) {
       HL_CHECK_OP(sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * header.count, ==, body.size());
       HL_CHECK(applied_result_bytes(header.slab) != 0 && operator_number(header.slab) < kOperatorsMax);
     }
+    if (type == Type::compose) {
+      const std::uint32_t element = composed_element_bytes(header.slab);
+      const std::size_t pages_bytes = composed_pages(header.slab) * sizeof(PageNumber);
+      std::span pages(reinterpret_cast<const PageNumber*>(body.data()), composed_pages(header.slab));
+      std::span pieces(reinterpret_cast<const Piece*>(body.data() + pages_bytes), header.count);
+      const auto masks = body.subspan(pages_bytes + pieces.size_bytes());
+      HL_CHECK_OP(masks.size(), ==, std::size_t{mask_bytes(element)} * header.count);
+      for (std::size_t i = 0; check_pieces(pieces) == Fault::none && i < pieces.size(); ++i) {
+        const auto mask = masks.subspan(i * mask_bytes(element), mask_bytes(element));
+        if (const auto chosen = chosen_bytes(pieces[i], element, mask)) HL_CHECK_OP(*chosen, <=, pieces[i].bytes);
+      }
+      static_cast<void>(echo_of(pages, pieces));
+    }
     Header reply = make_reply(header, Code::ok), parsed;
     HL_CHECK(parse_reply(bytes_of(reply), &parsed) == Fault::none);
     bytes = bytes.subspan(std::min(bytes.size(), sizeof header + header.length));

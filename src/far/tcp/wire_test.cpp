@@ -90,6 +90,45 @@ TEST(Wire, ApplicationsSayHowLongTheirRepliesAre) {
   EXPECT_EQ(make_request(Type::find_operator, 0, 77).length, sizeof(OperatorRequest));
 }
 
+TEST(Wire, WhatIsComposedSaysHowLongRequestAndReplyAre) {
+  for (std::uint32_t element : {0u, 4u, 8u})
+    for (std::uint32_t pages : {1u, 3u, 20u}) {
+      Header request = make_compose_request(compose_field(pages, element), 2, 77), parsed;
+      ASSERT_EQ(parse_request(bytes_of(request), &parsed), Fault::none);
+      EXPECT_EQ(parsed.length, 8 * pages + 2 * (24 + (element == 0 ? 0 : 512 / element)));
+      ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::ok)), &parsed), Fault::none);
+      EXPECT_EQ(parsed.length, 8 * pages);
+      EXPECT_EQ(parsed.slab, compose_field(pages, element));
+      ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::damaged)), &parsed), Fault::none);
+      EXPECT_EQ(parsed.length, 0u);
+    }
+  EXPECT_EQ(judge_request(make_compose_request(compose_field(kPagesMax, 0), kPagesMax, 7)), Fault::none);
+  for (std::uint32_t field : {compose_field(0, 0), compose_field(kPagesMax + 1, 0), compose_field(1, 1),
+                              compose_field(1, 2), compose_field(1, 16), UINT32_MAX})
+    EXPECT_EQ(judge_request(make_compose_request(field, 1, 7)), Fault::count) << field;
+  EXPECT_EQ(judge_request(make_compose_request(compose_field(1, 0), 0, 7)), Fault::count);
+  EXPECT_EQ(judge_request(make_compose_request(compose_field(1, 0), kPagesMax + 1, 7)), Fault::count);
+  EXPECT_EQ(judge_request(make_compose_request(compose_field(1, 4), 40, 7)), Fault::count) << "40 masks of 128 bytes";
+}
+
+TEST(Wire, MasksChooseWholeElementsOfTheirPiece) {
+  std::array<std::byte, 64> mask{};
+  auto chosen = [&](std::uint16_t offset, std::uint16_t bytes) {
+    return chosen_bytes({std::uint64_t{0}, 1u, offset, bytes, 0u}, 8, mask);
+  };
+  EXPECT_EQ(chosen(0, 4096), 0u);
+  mask[1] = std::byte{0b101};  // the ninth and the eleventh
+  EXPECT_EQ(chosen(0, 4096), 16u);
+  EXPECT_EQ(chosen(800, 88), 16u);
+  EXPECT_EQ(chosen(800, 80), std::nullopt) << "behind the last element";
+  EXPECT_EQ(chosen(800, 64), std::nullopt);
+  EXPECT_EQ(chosen(804, 88), std::nullopt) << "half an element";
+  EXPECT_EQ(chosen(800, 92), std::nullopt);
+  mask.fill(std::byte{255});
+  EXPECT_EQ(chosen(0, 4096), 4096u);
+  EXPECT_EQ(chosen_bytes({std::uint64_t{0}, 1u, std::uint16_t{3}, std::uint16_t{5}, 0u}, 0, {}), 5u);
+}
+
 TEST(Wire, RangesAreEightBytesAndSayHowLongTheReplyIs) {
   for (std::uint64_t page : {std::uint64_t{0}, std::uint64_t{4097}, kPageNumbers - 1})
     for (std::uint32_t offset : {0u, 1u, 4095u})
@@ -148,7 +187,7 @@ TEST(Wire, RejectsWhatDoesNotFit) {
   EXPECT_EQ(judge_request(bad), Fault::count);
   bad = good, bad.count = 0;
   EXPECT_EQ(judge_request(bad), Fault::count);
-  bad = good, bad.type = 14;
+  bad = good, bad.type = 15;
   EXPECT_EQ(judge_request(bad), Fault::type);
   bad = good, bad.type = good.type | kReplyBit;
   EXPECT_EQ(judge_request(bad), Fault::type) << "a reply is not a request";
@@ -206,6 +245,10 @@ TEST(Wire, SurvivesRandomAndDamagedBytes) {
       if (header.type == static_cast<std::uint16_t>(Type::apply))
         header.slab =
             operator_field(static_cast<std::uint32_t>(random() % 70), static_cast<std::uint32_t>(random() % 600));
+      if (random() % 8 == 0)
+        header = make_compose_request(
+            compose_field(static_cast<std::uint32_t>(random() % 4), static_cast<std::uint32_t>(random() % 3 * 4)),
+            static_cast<std::uint16_t>(random() % 4), random());
       std::memcpy(bytes.data() + 1, &header, sizeof header);
       if (random() % 2 == 0) bytes[1 + random() % sizeof header] ^= static_cast<std::byte>(1u << random() % 8);
     }

@@ -303,6 +303,14 @@ void Transitions::forget(PageIndex page, PageWord word) {
   let_go(page, PageWord::untouched());
 }
 
+bool Transitions::replace(PageIndex page, PageWord word, far::FarPage far) {
+  const bool can_be =
+      word.state() == PageState::untouched || word.state() == PageState::parked || word.state() == PageState::far;
+  if (can_be) release(page, word);
+  let_go(page, can_be ? PageWord{}.far(far) : word);
+  return can_be;
+}
+
 void Transitions::move_away(PageIndex page, PageIndex target, PageWord word) {
   if (word.state() == PageState::parked) core_.frames[word.frame()].page.store(target, std::memory_order_relaxed);
   if (word.state() == PageState::lost) {

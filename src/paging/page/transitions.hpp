@@ -10,6 +10,7 @@
 //   Parked    --take_back, return_from_frame--> Resident                        --expire--> Far
 //   Far       --begin_arrival--> Arriving
 //   Arriving  --arrive--> Resident                 --call_off, keep--> Far      --lose--> Lost
+//   Untouched, Parked, Far --replace--> Far
 //   any       --dispose, forget--> Untouched       --move_away, move_resident--> another page
 //
 // The caller holds the page's busy bit (I1): by try_lock() here or in PageCell, or by Core::lock_waiting(). Each
@@ -123,6 +124,10 @@ class Transitions {
   int dispose(PageIndex page, PageWord word);
   // The same, unmapped before.
   void forget(PageIndex page, PageWord word);
+
+  // --- its bytes are another far page's from now on, which was held for it: Far
+  // Not of a resident page, which somebody may be writing to, nor of a lost one. False: nothing is changed.
+  bool replace(PageIndex page, PageWord word, far::FarPage far);
 
   // --- its bytes have moved to another address, whose page is locked, too, and Untouched
   // Parked, Far and Lost.

@@ -48,11 +48,37 @@ class Ghost {
       word.may_be = {0};
       word.value = 0;
     }
+    allow_pending(page);
   }
   void end_moving(std::size_t page, std::uint64_t began, const Ghost& before) {
     --pages_[page].racing;
     for (std::size_t i = 0; i < kWords; ++i)
       if (at(page, i).written <= began) at(page, i).may_be = before.pages_[page].words[i].may_be;
+    allow_pending(page);
+  }
+  // Between the two, the page may come to hold these values instead, all at one moment.
+  using Words = std::array<std::uint64_t, kWords>;
+  std::uint64_t begin_replacing(std::size_t page, const Words& values) {
+    ++pages_[page].racing;
+    pages_[page].pending.push_back(values);
+    allow_pending(page);
+    return ++clock_;
+  }
+  // As a write of all words, where it came about.
+  void end_replacing(std::size_t page, std::uint64_t began, const Words& values, bool replaced) {
+    const bool alone = --pages_[page].racing == 0;
+    std::erase(pages_[page].pending, values);
+    for (std::size_t i = 0; i < kWords; ++i) {
+      Word& word = at(page, i);
+      if (word.written > began) continue;
+      if (!replaced) {
+        if (alone) std::erase(word.may_be, values[i]);
+        continue;
+      }
+      word.written = ++clock_;
+      word.value = values[i];
+      if (alone) word.may_be = {values[i]};
+    }
   }
   // What was written last to each word since then; 0: nothing.
   using Racing = std::array<std::uint64_t, kWords>;
@@ -65,6 +91,7 @@ class Ghost {
   // The word has this value, unless it was written or cleared meanwhile.
   void settle(std::size_t page, std::size_t word, std::uint64_t value) {
     if (at(page, word).value == value) at(page, word).may_be = {value};
+    allow_pending(page);
   }
   // After a look at what is there, which was allowed: it stays, unless something races.
   void seen(std::size_t page, std::size_t word, std::uint64_t value) {
@@ -89,7 +116,12 @@ class Ghost {
   struct Page {
     std::array<Word, kWords> words;
     unsigned racing = 0;
+    std::vector<Words> pending;  // what may take its place at any moment
   };
+  void allow_pending(std::size_t page) {
+    for (const Words& values : pages_[page].pending)
+      for (std::size_t i = 0; i < kWords; ++i) allow(at(page, i), values[i]);
+  }
   Word& at(std::size_t page, std::size_t word) { return pages_[page].words[word]; }
   static void allow(Word& word, std::uint64_t value) {
     if (std::find(word.may_be.begin(), word.may_be.end(), value) == word.may_be.end()) word.may_be.push_back(value);

@@ -386,12 +386,12 @@ std::uint64_t Interleaving::state() const {
     bytes(machine_->device()->peek(held.far));
   }
   hash = mix(mix(hash, kernel_->waiting_messages()), core.devices.pages_in_use());
-  return mix(mix(hash, data_), mapping_calls_);
+  return mix(mix(mix(hash, data_), mapping_calls_), moves_ | replacing_ << 8 | reusing_ << 16);
 }
 
 std::string name_of(MoverSpec mover) {
   static constexpr std::array kNames = {"read",  "write",      "evict", "evict-direct", "drop",  "unmap", "protect",
-                                        "remap", "remap-keep", "fork",  "fork-fails",   "reuse", "hold"};
+                                        "remap", "remap-keep", "fork",  "fork-fails",   "reuse", "hold",  "replace"};
   static constexpr std::array kParts = {"", "-first", "-last"};
   return std::string(kNames[static_cast<std::size_t>(mover.kind)]) + kParts[static_cast<std::size_t>(mover.part)];
 }

@@ -33,6 +33,9 @@ enum class MoverKind : std::uint8_t {
   fork_fails,
   reuse,  // the heap lets go of the pages and takes them again
   hold,   // the pages stay for a while, because the kernel may write to them without a fault
+  // Pages that a device wrote take the place of these, each at one moment, where they are not resident
+  // (pager_compose.cpp)
+  replace,
 };
 // The pages that it works on: of two, the range that a call of the program names. A thread reads or writes one page,
 // for `all` the last. The evictors and fork always take all.
@@ -154,6 +157,8 @@ class Interleaving final : public Explored, public Scheduler::Listener {
   void unmap(Range range);
   void protect(Range range);
   void hold(Range range);
+  void replace(Range range);
+  bool write_far(far::FarPage page, const std::array<std::uint64_t, Ghost::kWords>& words);
   void remap(bool keep_old);
   void look_behind();
   void fork(bool fails);
@@ -176,6 +181,7 @@ class Interleaving final : public Explored, public Scheduler::Listener {
   Ghost ghost_;
   std::uintptr_t data_ = 0;
   std::vector<Behind> behind_;
+  unsigned moves_ = 0, replacing_ = 0, reusing_ = 0;  // movers that are at it: mremap, replace, reuse
   unsigned mapping_calls_ = 0;  // under way that may take the mapping from under a thread of the program
   std::uint64_t next_value_ = 0;
   std::size_t programs_ = 0;  // movers that write so far: each has a word of its own in each page

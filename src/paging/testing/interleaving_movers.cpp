@@ -2,8 +2,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/inside.hpp"
 #include "paging/testing/interleaving.hpp"
 
@@ -61,13 +63,19 @@ void Interleaving::act(MoverKind kind, Range range, std::size_t who) {
     case MoverKind::fork_fails:
       return fork(kind == MoverKind::fork_fails);
     case MoverKind::reuse:
-      return clearing(range, [&] {
+      scheduler_.block_until("nobody to replace the pages", [this] { return replacing_ == 0; });
+      ++reusing_;
+      clearing(range, [&] {
         pager.decommit(address, length);
         scheduler_.remember_only(61);
         pager.commit(address, length);
       });
+      --reusing_;
+      return;
     case MoverKind::hold:
       return hold(range);
+    case MoverKind::replace:
+      return replace(range);
   }
 }
 
@@ -191,6 +199,45 @@ void Interleaving::hold(Range range) {
   machine_->pager().let_go(address, length);
 }
 
+// Over the device itself, as a server would do it, which may fail.
+bool Interleaving::write_far(far::FarPage page, const std::array<std::uint64_t, Ghost::kWords>& words) {
+  alignas(kPageSize) std::array<std::byte, kPageSize> bytes{};
+  std::memcpy(bytes.data(), words.data(), sizeof words);
+  auto channels = machine_->core().devices.open_channels();
+  HL_CHECK(channels.has_value());
+  const far::Request request{far::Operation::write, page, bytes.data(), 0};
+  far::Completion done{};
+  return (*channels)->submit({&request, 1}) == 1 && (*channels)->poll({&done, 1}) == 1 && done.error == 0;
+}
+
+// What a thread of the program writes meanwhile may be in either. Where a page is not replaced it is as it was. Pages
+// that are being moved, or that the heap has, are not the program's to name.
+void Interleaving::replace(Range range) {
+  InsideRuntime inside;
+  Pager::Impl& parts = machine_->parts();
+  scheduler_.block_until("the heap to be done with the pages", [this] { return reusing_ == 0; });
+  ++replacing_;
+  for (std::uint32_t page = range.first; page < range.first + range.count; ++page) {
+    Pager::Impl::Replacement wanted{{}, {}, 0};
+    int error = 0;
+    if (parts.core.devices.allocate(0, {&wanted.far, 1}, &error) == 0) continue;
+    std::array<std::uint64_t, Ghost::kWords> words{};
+    for (std::uint64_t& word : words) word = ++next_value_ << 8 | 0xff;
+    bool done = write_far(wanted.far, words);
+    scheduler_.remember_only(mix(67, next_value_));
+    if (done) {
+      const std::uint64_t began = ghost_.begin_replacing(page, words);
+      MapGuard guard(parts);
+      wanted.page = parts.core.window.index_of(address_of(page));
+      done = moves_ == 0 && parts.replace({&wanted, 1}) == 1;
+      ghost_.end_replacing(page, began, words, done);
+    }
+    scheduler_.observe(done);
+    if (!done) parts.core.devices.release({&wanted.far, 1});
+  }
+  --replacing_;
+}
+
 // A thread that writes while the pages are on their way may find its write in neither place: Linux would have killed
 // it. What was written before must be there. Where the old place stays, Linux kills nobody, and then the write is in
 // one of the two: look_behind().
@@ -198,6 +245,7 @@ void Interleaving::remap(bool keep_old) {
   InsideRuntime inside;
   look_behind();
   ++mapping_calls_;
+  ++moves_;
   Ghost before = ghost_;
   std::vector<std::uint64_t> began;
   began.reserve(options_.pages);
@@ -213,6 +261,7 @@ void Interleaving::remap(bool keep_old) {
     if (keep_old) behind_.push_back({target + bytes_of_pages(page), page, ghost_.written_since(page, began[page])});
     ghost_.end_moving(page, began[page], before);
   }
+  --moves_;
   --mapping_calls_;
 }
 

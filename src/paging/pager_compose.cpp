@@ -1,0 +1,238 @@
+// Pages that devices compose of parts of far ones and keep (include/hinterland/offload_writes.hpp), in three steps:
+//
+// 1. The sources are borrowed, as for what devices compute (pager_offload.cpp): each stays on its device as it is.
+// 2. The device writes pages that were allocated for this, and that no word names. So nothing that anybody could see
+//    has changed if this fails, in whichever way.
+// 3. Each page that is written takes the place of what the target was, under the target's busy bit alone: no
+//    transition takes two pages.
+//
+// Steps 1 and 3 are under the map lock, so that no fork comes between.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hinterland/hint.h"
+#include "hinterland/offload_pages.hpp"
+#include "paging/page/undisturbed.hpp"
+#include "paging/pager_impl.hpp"
+
+namespace hinterland {
+namespace {
+
+namespace elements = hl::far::detail;
+
+// What was asked for, in local memory.
+struct Asked {
+  std::uint32_t element_bytes;
+  std::vector<hl_composed_page> pages;
+  std::vector<hl_composed_part> parts;
+  std::vector<unsigned char> masks;  // of all parts, one after the other
+
+  // The caller's may be far: outside of the runtime, where a fault is an ordinary one.
+  void take(std::span<const hl_composed_page> wanted, std::span<const hl_composed_part> from) {
+    std::ranges::copy(wanted, pages.begin());
+    std::ranges::copy(from, parts.begin());
+    const std::size_t step = elements::mask_bytes(element_bytes);
+    for (std::size_t i = 0; step != 0 && i < parts.size(); ++i)
+      if (parts[i].mask != nullptr) std::memcpy(masks.data() + i * step, parts[i].mask, step);
+  }
+  bool has_sense() const {
+    return std::ranges::all_of(pages, [this](const hl_composed_page& page) { return fills(page); });
+  }
+  const unsigned char* mask_of(std::size_t part) const {
+    return element_bytes == 0 ? nullptr : masks.data() + part * elements::mask_bytes(element_bytes);
+  }
+
+ private:
+  // Its parts are there, lie on one page each, and choose as much as a page holds.
+  bool fills(const hl_composed_page& page) const {
+    if (reinterpret_cast<std::uintptr_t>(page.page) % kPageSize != 0 || page.count > parts.size() ||
+        page.first > parts.size() - page.count)
+      return false;
+    std::size_t chosen = 0;
+    for (std::size_t i = page.first; i < page.first + page.count; ++i) {
+      const hl_composed_part& part = parts[i];
+      const std::size_t offset = reinterpret_cast<std::uintptr_t>(part.address) % kPageSize;
+      if (part.bytes == 0 || part.bytes > kPageSize - offset || (part.mask == nullptr) != (element_bytes == 0))
+        return false;
+      const auto bytes = elements::chosen_bytes(element_bytes, offset, part.bytes, mask_of(i));
+      if (!bytes) return false;
+      chosen += *bytes;
+    }
+    return chosen == kPageSize;
+  }
+};
+
+// Pages of one device that can be composed.
+struct Batch {
+  std::vector<far::ComposedPage> pages;
+  std::vector<far::ComposedPart> parts;
+  std::vector<Pager::Impl::Replacement> targets;
+  std::unique_ptr<bool[]> done;
+};
+
+struct Work {
+  Asked asked;
+  std::array<Batch, far::kDevicesMax> batches;
+  std::vector<far::FarPage> borrowed;
+  std::vector<std::uint32_t> made;  // numbers of the pages that are done
+};
+
+struct Source {
+  far::FarPage far;
+  bool is_here;  // resident or parked as well
+};
+
+// What the page holds is on the device, too: its far page, borrowed.
+std::optional<Source> borrow(Core& core, PageIndex page, std::uint32_t device) {
+  if (!core.pages.is_used(page)) return std::nullopt;
+  const PageState state = core.pages[page].load().state();
+  const bool may_be = state == PageState::far || state == PageState::parked || state == PageState::resident;
+  PageWord word;
+  if (!may_be || !core.transitions.try_lock(page, state, &word)) return std::nullopt;
+  std::optional<far::FarPage> far;
+  if (state == PageState::parked)
+    far = core.frames[word.frame()].far;
+  else if (word.has_far() && !word.dirty() && !word.discardable())  // I3: it equals its far page
+    far = word.far_page();
+  if (far && far->device() != device) far = std::nullopt;
+  if (far) core.devices.borrow({&*far, 1});
+  core.transitions.none(page, word);
+  return far ? std::optional(Source{*far, state != PageState::far}) : std::nullopt;
+}
+
+// Adds a page to its device's batch where all of its parts are there, and some of them nowhere else.
+void add(Core& core, Work* work, std::uint32_t number) {
+  const hl_composed_page& wanted = work->asked.pages[number];
+  const auto address = reinterpret_cast<std::uintptr_t>(wanted.page);
+  if (!core.window.contains(address, kPageSize)) return;
+  const PageIndex page = core.window.index_of(address);
+  const std::uint32_t device = core.policy.device_of(page);
+  if (!core.devices.composes(device)) return;
+  Batch& batch = work->batches[device];
+  const std::size_t parts_before = batch.parts.size();
+  bool all_here = true;
+  for (std::size_t i = wanted.first; i < wanted.first + wanted.count; ++i) {
+    const hl_composed_part& part = work->asked.parts[i];
+    const auto from = reinterpret_cast<std::uintptr_t>(part.address);
+    std::optional<Source> source;
+    if (core.window.contains(from, part.bytes)) source = borrow(core, core.window.index_of(from), device);
+    if (!source) {
+      batch.parts.resize(parts_before);
+      return;
+    }
+    work->borrowed.push_back(source->far);
+    all_here = all_here && source->is_here;
+    batch.parts.push_back({source->far.on_device(), static_cast<std::uint16_t>(from % kPageSize),
+                           static_cast<std::uint16_t>(part.bytes),
+                           reinterpret_cast<const std::byte*>(work->asked.mask_of(i))});
+  }
+  if (all_here) return batch.parts.resize(parts_before);
+  batch.pages.push_back({{}, static_cast<std::uint32_t>(parts_before), wanted.count});
+  batch.targets.push_back({page, {}, number});
+}
+
+// Has the device compose what it has room for. What is not done is given back, and does not stay in the batch.
+void compose_batch(Core& core, std::uint32_t device, std::uint32_t element_bytes, Batch* batch) {
+  std::vector<far::FarPage> room(batch->targets.size());
+  int error = 0;
+  room.resize(core.devices.allocate(device, room, &error));
+  batch->pages.resize(room.size());
+  batch->targets.resize(room.size());
+  for (std::size_t i = 0; i < room.size(); ++i) {
+    batch->targets[i].far = room[i];
+    batch->pages[i].page = room[i].on_device();
+  }
+  batch->done = std::make_unique<bool[]>(room.size());
+  // What has failed is not done, and found out again by who reads the sources.
+  static_cast<void>(core.devices.compose(device, element_bytes, batch->pages, batch->parts, batch->done.get()));
+  std::size_t made = 0;
+  for (std::size_t i = 0; i < room.size(); ++i) {
+    if (batch->done[i])
+      batch->targets[made++] = batch->targets[i];
+    else
+      core.devices.release({&room[i], 1});
+  }
+  batch->targets.resize(made);
+}
+
+void put_in_place(Pager::Impl& parts, Work* work) {
+  std::uint64_t sources = 0;
+  for (Batch& batch : work->batches) {
+    const std::size_t replaced = parts.replace(batch.targets);
+    for (std::size_t i = 0; i < batch.targets.size(); ++i) {
+      const std::uint32_t which = batch.targets[i].which;
+      if (i >= replaced) {
+        parts.core.devices.release({&batch.targets[i].far, 1});
+        continue;
+      }
+      work->made.push_back(which);
+      sources += work->asked.pages[which].count;
+    }
+  }
+  count(Counter::pages_offloaded, sources);
+}
+
+}  // namespace
+
+// Only of pages that the program may write and that may leave.
+std::size_t Pager::Impl::replace(std::span<Replacement> pages) {
+  std::size_t replaced = 0;
+  for (Replacement& each : pages) {
+    const Region* region = regions.find(core.address_of(each.page));
+    if (region == nullptr || region->surrendered || (region->protection & PROT_WRITE) == 0 ||
+        (region->attributes & kLocked) != 0)
+      continue;
+    if (core.transitions.replace(each.page, core.lock_waiting(each.page), each.far))
+      std::swap(each, pages[replaced++]);
+  }
+  return replaced;
+}
+
+int Pager::compose(std::uint32_t element_bytes, std::span<const hl_composed_page> pages,
+                   std::span<const hl_composed_part> parts, unsigned char* done) {
+  if ((element_bytes != 0 && element_bytes != 4 && element_bytes != 8) || pages.size() > HL_COMPUTE_MAX ||
+      parts.size() > HL_COMPUTE_MAX)
+    return EINVAL;
+  Core& core = impl_->core;
+  if (!impl_->hears_hints() || !core.devices.compose_pages()) return ENOTSUP;
+  std::unique_ptr<Work> work;
+  {
+    Undisturbed undisturbed;
+    work = std::make_unique<Work>(
+        Work{{element_bytes, std::vector<hl_composed_page>(pages.size()), std::vector<hl_composed_part>(parts.size()),
+              std::vector<unsigned char>(parts.size() * elements::mask_bytes(element_bytes))},
+             {},
+             {},
+             {}});
+  }
+  work->asked.take(pages, parts);
+  const bool has_sense = work->asked.has_sense();
+  if (has_sense) {
+    Undisturbed undisturbed;
+    {
+      MapGuard guard(*impl_);
+      for (std::uint32_t i = 0; i < pages.size(); ++i) add(core, work.get(), i);
+    }
+    for (std::uint32_t device = 0; device < work->batches.size(); ++device)
+      if (Batch& batch = work->batches[device]; !batch.pages.empty())
+        compose_batch(core, device, element_bytes, &batch);
+    {
+      MapGuard guard(*impl_);
+      put_in_place(*impl_, work.get());
+    }
+    core.devices.give_back(work->borrowed);
+  }
+  for (const std::uint32_t number : work->made) done[number] = 1;
+  Undisturbed undisturbed;
+  work.reset();
+  return has_sense ? 0 : EINVAL;
+}
+
+}  // namespace hinterland
