@@ -185,7 +185,8 @@ bool refuses_call(long number, long a, long b, long c, long e) {
   if (number == SYS_sendmsg || number == SYS_sendmmsg)
     return refuses_messages(static_cast<int>(a), reinterpret_cast<const mmsghdr*>(b),
                             number == SYS_sendmsg ? 1 : static_cast<unsigned>(c), program);
-  if (const Path path = path_of(number, a, b, c); path.name != nullptr) return refuses_path(path.at, path.name, program);
+  if (const Path path = path_of(number, a, b, c); path.name != nullptr)
+    return refuses_path(path.at, path.name, program);
   if (number == SYS_mmap) return may_be_descriptor(e) && refuses(static_cast<int>(e), static_cast<int>(e), program);
   // Those of which one only asks whether it can be read, and those that begin with the number of a process.
   if (number == SYS_epoll_wait || number == SYS_epoll_pwait || number == SYS_epoll_pwait2 || number == SYS_kcmp)

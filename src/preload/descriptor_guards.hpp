@@ -21,8 +21,8 @@ bool refuses_path(int at, const char* path, const void* caller);
 // The same of a system call by number; sets errno as these.
 bool refuses_call(long number, long a, long b, long c, long e);
 
-// pidfd_getfd(2): a copy of a descriptor of the runtime's, whosever table it comes from, is closed again, and the call
-// fails with EBADF. -errno.
+// pidfd_getfd(2): a copy of a descriptor of the runtime's, whosever table it comes from, is closed again, and the
+// call fails with EBADF. -errno.
 long copy_of_descriptor(int process, int descriptor, unsigned flags);
 
 }  // namespace hinterland::descriptor_guards

@@ -2,13 +2,13 @@
 // interpose_paths.cpp).
 #pragma once
 
-// In assembly, because nothing but what is asked about is known of their arguments, and the caller may be cancelled in
-// them. A function and what it jumps to: libc's, or at first the code that looks it up (other libraries' constructors
-// may come before ours). %eax is the number of vector registers of a call with "...".
+// In assembly, because nothing but what is asked about is known of their arguments, and the caller may be cancelled
+// in them. A function and what it jumps to: libc's, or at first the code that looks it up (other libraries'
+// constructors may come before ours). %eax is the number of vector registers of a call with "...".
 //
 // HL_STUB(name, looks, asks, none): `looks` are instructions that jump to 1 where the call has to be asked about, and
-// keep all registers; `asks` find the caller in %rax, and leave in %al whether the call is refused; `none` is what the
-// function returns then.
+// keep all registers; `asks` find the caller in %rax, and leave in %al whether the call is refused; `none` is what
+// the function returns then.
 #define HL_KEEP_ARGUMENTS                                                                     \
   ".cfi_remember_state\n\t"                                                                   \
   "push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %rax\n\t" \

@@ -164,8 +164,8 @@ extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long 
   if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e, f));
   if (descriptor_guards::refuses_call(number, a, b, c, e)) return -1;
   if (number == SYS_pidfd_getfd)
-    return as_libc(descriptor_guards::copy_of_descriptor(static_cast<int>(a), static_cast<int>(b),
-                                                         static_cast<unsigned>(c)));
+    return as_libc(
+        descriptor_guards::copy_of_descriptor(static_cast<int>(a), static_cast<int>(b), static_cast<unsigned>(c)));
   if (number == SYS_fork) return forking::fork_plain();
   if (number == SYS_clone && forking::copies_memory(static_cast<std::uint64_t>(a)))
     return forking::fork_by_clone(static_cast<std::uint64_t>(a), static_cast<int*>(at(c)), static_cast<int*>(at(d)));

@@ -24,21 +24,21 @@ static long stream(FILE* file) { return file == NULL ? -1 : (fclose(file), 0); }
 static struct open_how how = {.flags = O_RDWR | O_TRUNC};
 
 // X(what it is called, the call) with `path`, a name of the descriptor `fd`
-#define CALLS(X)                                                                                   \
-  X("open to write", cut(open(path, O_RDWR)))                                                      \
-  X("open to cut", cut(open64(path, O_RDONLY | O_TRUNC)))                                          \
-  X("openat", cut(openat(AT_FDCWD, path, O_WRONLY)))                                               \
-  X("openat64", cut(openat64(AT_FDCWD, path, O_WRONLY | O_TRUNC)))                                 \
-  X("creat", cut(creat(path, 0600)))                                                               \
-  X("creat64", cut(creat64(path, 0600)))                                                           \
-  X("truncate", truncate(path, 0))                                                                 \
-  X("truncate64", truncate64(path, 0))                                                             \
-  X("fopen", stream(fopen(path, "w")))                                                             \
-  X("fopen to read and write", stream(fopen64(path, "r+")))                                        \
-  X("open by number", cut((int)syscall(SYS_open, path, O_RDWR | O_TRUNC)))                         \
-  X("openat by number", cut((int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_TRUNC)))           \
-  X("openat2 by number", cut((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how)))         \
-  X("creat by number", cut((int)syscall(SYS_creat, path, 0600)))                                   \
+#define CALLS(X)                                                                           \
+  X("open to write", cut(open(path, O_RDWR)))                                              \
+  X("open to cut", cut(open64(path, O_RDONLY | O_TRUNC)))                                  \
+  X("openat", cut(openat(AT_FDCWD, path, O_WRONLY)))                                       \
+  X("openat64", cut(openat64(AT_FDCWD, path, O_WRONLY | O_TRUNC)))                         \
+  X("creat", cut(creat(path, 0600)))                                                       \
+  X("creat64", cut(creat64(path, 0600)))                                                   \
+  X("truncate", truncate(path, 0))                                                         \
+  X("truncate64", truncate64(path, 0))                                                     \
+  X("fopen", stream(fopen(path, "w")))                                                     \
+  X("fopen to read and write", stream(fopen64(path, "r+")))                                \
+  X("open by number", cut((int)syscall(SYS_open, path, O_RDWR | O_TRUNC)))                 \
+  X("openat by number", cut((int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_TRUNC)))   \
+  X("openat2 by number", cut((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how))) \
+  X("creat by number", cut((int)syscall(SYS_creat, path, 0600)))                           \
   X("truncate by number", syscall(SYS_truncate, path, 0))
 
 static void by_name(const char* format, const char* link) {
@@ -70,7 +70,7 @@ static void of_its_own(void) {
   int fd = fcntl(file, F_DUPFD, 950);
   CHECK(fd >= 950);
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-#define X(what, call) \
+#define X(what, call)                    \
   CHECK(write(fd, "nine byte", 9) == 9); \
   printf("%s: %ld\n", what, (long)(call));
   CALLS(X)
