@@ -22,6 +22,7 @@ struct hl_self_paging {
   int (*block)(int blocked);
   int (*is_blocked)();
   void (*use_stack)(void* base, std::size_t bytes);
+  void (*cancel_at_once)(int at_once);
 };
 
 // Exported by libhinterland-preload.so and libhinterland.so.
