@@ -47,7 +47,7 @@ using system_calls::Notice;
 // With the program's last thread its process ends: the runtime's threads would go on, and keep it. Threads that were
 // made by clone are not counted without /proc, but none of them is the first.
 bool ends_process() {
-  if (!serves_program() || seccomp::is_strict()) return false;
+  if (!serves_program() || seccomp::is_strict() || seccomp::is_filtered()) return false;
   int living = program_end::living_threads();
   if (living >= 0) return living == 1;
   return threads::is_last() && raw::call(SYS_gettid) == raw::call(SYS_getpid);
