@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { kRequests = 48, kBytes = 32 * 1024 + 512 };
 
@@ -80,7 +81,7 @@ int main(void) {
   block->aio_sigevent.sigev_notify = SIGEV_SIGNAL;
   block->aio_sigevent.sigev_signo = SIGRTMIN;
   CHECK(aio_read(block) == 0);
-  while (told == 0) sched_yield();
+  while (told == 0) usleep(1000);
   printf("told, %ld bytes\n", wait_for(block));
   prepare(block, file, NULL, 0, LIO_NOP);
   CHECK(aio_fsync(O_SYNC, block) == 0);

@@ -8,7 +8,9 @@
 enum { kThreads = 4 };
 
 static char* far;
-static volatile unsigned long turns, cleaned, right;
+static unsigned long turns, cleaned, right;
+
+static unsigned long all_turns(void) { return __atomic_load_n(&turns, __ATOMIC_RELAXED); }
 
 static uint64_t word_of(size_t page) { return (page + 1) * 0x9e3779b97f4a7c15u; }
 
@@ -26,7 +28,7 @@ static void* compute(void* argument) {
   for (;;) {
     at = at * 1664525 + 1013904223;
     sum += *(uint64_t*)(far + (at >> 8) % PAGES * PAGE);
-    turns = turns + 1;
+    __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
   }
   pthread_cleanup_pop(0);
   return NULL;
@@ -40,7 +42,7 @@ int main(void) {
     pthread_t threads[kThreads];
     for (size_t i = 0; i < kThreads; ++i)
       CHECK(pthread_create(&threads[i], NULL, compute, (void*)(round * kThreads + i)) == 0);
-    for (unsigned long before = turns; turns - before < 50;) usleep(100);
+    for (unsigned long before = all_turns(); all_turns() - before < 50;) usleep(100);
     for (size_t i = 0; i < kThreads; ++i) CHECK(pthread_cancel(threads[i]) == 0);
     for (size_t i = 0; i < kThreads; ++i) {
       void* result;
