@@ -3,4 +3,4 @@
 namespace hinterland {
 thread_local int t_inside_runtime = 0;
 thread_local bool t_cancellation_waits = false;
-}
+}  // namespace hinterland
