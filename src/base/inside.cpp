@@ -2,4 +2,5 @@
 
 namespace hinterland {
 thread_local int t_inside_runtime = 0;
-}
+thread_local bool t_cancellation_waits = false;
+}  // namespace hinterland

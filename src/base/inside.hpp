@@ -11,20 +11,27 @@ namespace hinterland {
 // Nesting depth; malloc's interposer reads it. initial-exec: no call, no allocation to reach it.
 extern __attribute__((tls_model("initial-exec"))) thread_local int t_inside_runtime;
 
+// Whether the thread serves a fault of its own with all signals blocked, and is cancelled at once when it may be
+// (PTHREAD_CANCEL_ASYNCHRONOUS). That is done by a signal, which waits; but libc's function that allows it again
+// would do it itself, and unwind the runtime. So these two are not called then.
+extern __attribute__((tls_model("initial-exec"))) thread_local bool t_cancellation_waits;
+
 // Async-signal-safe.
 class InsideRuntime {
  public:
   InsideRuntime() {
-    if (t_inside_runtime++ == 0) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+    if (t_inside_runtime++ == 0 && !t_cancellation_waits)
+      pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   }
   ~InsideRuntime() {
-    if (--t_inside_runtime == 0) pthread_setcancelstate(cancel_state_, nullptr);
+    if (--t_inside_runtime == 0 && cancel_state_ != kNone) pthread_setcancelstate(cancel_state_, nullptr);
   }
   InsideRuntime(const InsideRuntime&) = delete;
   InsideRuntime& operator=(const InsideRuntime&) = delete;
 
  private:
-  int cancel_state_ = PTHREAD_CANCEL_ENABLE;  // the program's, of the outermost
+  static constexpr int kNone = -1;
+  int cancel_state_ = kNone;  // the program's, of the outermost
 };
 
 }  // namespace hinterland

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/file_limit.hpp"
 #include "base/log.hpp"
 #include "base/raw_call.hpp"
 #include "far/aio_check.hpp"
@@ -241,6 +242,7 @@ void AioChannel::finish(std::uint32_t index, long result) {
     unsent_.push_back(index);
     return;
   }
+  if (result == -EFBIG) take_file_limit_signal();
   auto whole = static_cast<std::uint32_t>(result > 0 ? static_cast<std::size_t>(result) / kPageSize : 0);
   for (std::uint32_t i = 0; i < transfer.count; ++i) {
     const Page& page = transfer.pages[i];

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file_limit.hpp"
 #include "base/page_hash.hpp"
 #include "base/size.hpp"
 #include "far/aio_check.hpp"
@@ -73,7 +74,9 @@ class BlockingChannel final : public SynchronousChannel<kFileInFlightMax> {
         taken_back = store_.fd();
         continue;
       }
-      return done < 0 ? errno : EIO;
+      const int error = done < 0 ? errno : EIO;
+      if (error == EFBIG) take_file_limit_signal();
+      return error;
     }
   }
 

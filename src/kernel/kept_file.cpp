@@ -1,6 +1,7 @@
 #include "kernel/kept_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,7 +25,15 @@ bool is_open(int descriptor) { return !raw::failed(raw::call(SYS_fcntl, descript
 
 }  // namespace
 
+std::atomic<unsigned> KeptFile::s_count{0};
+
 KeptFile::KeptFile(int descriptor) : now_(descriptor) {
+  struct stat status{};
+  if (raw::call(SYS_fstat, descriptor, raw::word_of(&status)) == 0) {
+    device_ = status.st_dev;
+    number_ = status.st_ino;
+  }
+  s_count.fetch_add(1);
   LockGuard guard(g_mutex);
   if (auto free = std::ranges::find(g_files, nullptr); free != g_files.end()) *free = this;
 }
@@ -32,7 +41,15 @@ KeptFile::KeptFile(int descriptor) : now_(descriptor) {
 KeptFile::~KeptFile() {
   LockGuard guard(g_mutex);
   std::ranges::replace(g_files, this, static_cast<KeptFile*>(nullptr));
+  s_count.fetch_sub(1);
   close(descriptor());
+}
+
+bool KeptFile::is_one(dev_t device, ino_t number) {
+  LockGuard guard(g_mutex);
+  return std::ranges::any_of(g_files, [device, number](const KeptFile* file) {
+    return file != nullptr && file->device_ == device && file->number_ == number;
+  });
 }
 
 bool KeptFile::take_back_locked() {

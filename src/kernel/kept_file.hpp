@@ -2,6 +2,8 @@
 // second copy (descriptor_keeper.hpp) from the time when paging begins; who finds the first one gone takes it back.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <span>
@@ -25,6 +27,10 @@ class KeptFile {
   // After a call with `lost` failed with EBADF: whether descriptor() is open again. Keeps errno.
   bool take_back(int lost);
 
+  // Whether one of them is this file, as stat(2) names it. Thread-safe; keeps errno.
+  static bool is_one(dev_t device, ino_t number);
+  static bool any() { return s_count.load(std::memory_order_relaxed) != 0; }  // relaxed: a number alone
+
   // For the keeper, when it begins: their numbers. What it keeps is taken back from it.
   static std::size_t begin_keeping(const DescriptorKeeper& keeper, std::span<int> descriptors);
   // Before a fork: a child cannot take back what its parent had lost by then.
@@ -34,7 +40,11 @@ class KeptFile {
  private:
   bool take_back_locked();
 
+  static std::atomic<unsigned> s_count;
+
   std::atomic<int> now_;
+  dev_t device_ = 0;
+  ino_t number_ = 0;
   int kept_ = -1;  // its number in the keeper's table
 };
 

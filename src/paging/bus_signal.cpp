@@ -26,7 +26,8 @@ thread_local bool t_blocked = false;
 thread_local bool t_pending = false;            // SIGBUS was sent while the program believes that it blocks it
 thread_local std::uintptr_t t_instruction = 0;  // that faulted, while its fault is served
 thread_local unsigned t_foreign_in_row = 0;     // faults where no memory of ours is mapped
-thread_local const void* t_foreign = nullptr;   // where the last of them was
+thread_local bool t_cancelled_at_once = false;
+thread_local const void* t_foreign = nullptr;  // where the last of them was
 
 // What is mapped may change between a touch and our look, but not that often: then it is a file that ends before its
 // mapping does, for which there is SIGBUS without us, too.
@@ -198,7 +199,10 @@ void pass_on(siginfo_t* info, ucontext_t* context) {
 void on_bus(int, siginfo_t* info, void* context) {
   int saved_errno = errno;
   auto* interrupted = static_cast<ucontext_t*>(context);
+  const bool waited = t_cancellation_waits;
+  t_cancellation_waits = t_cancelled_at_once;
   bool served = is_served(info, interrupted);
+  t_cancellation_waits = waited;
   errno = saved_errno;
   if (!served) pass_on(info, interrupted);
 }
@@ -270,6 +274,8 @@ void on_local_stack(void (*body)(void*), void* argument, std::size_t bytes) {
   t_step = {body, argument, bytes};
   on_serving_stack(without_bus, nullptr);
 }
+
+void cancel_at_once(bool at_once) { t_cancelled_at_once = at_once; }
 
 void set_parker(Parker parker) { g_parker.store(parker, std::memory_order_release); }
 

@@ -38,6 +38,9 @@ std::uintptr_t faulting_instruction();
 // Faults of the calling thread are served on this stack from now on; (nullptr, 0): on the one that it is on, which
 // must have 64 KiB to spare. It must be local, and outlive the thread's last touch of far memory.
 void use_stack(void* base, std::size_t bytes);
+// Whether the calling thread's type of cancellation is PTHREAD_CANCEL_ASYNCHRONOUS: then it is cancelled after a
+// fault.
+void cancel_at_once(bool at_once);
 
 // Asked before a page is fetched from far away for a fault of the program's own: not 0 when the thread goes on
 // without it, for which `context`, a ucontext_t, was changed (a fiber that parks: fiber/parking.hpp). It runs in the

@@ -180,6 +180,7 @@ bool prepare() {
   if (!g_libc.complete()) return false;
   raw::g_gate = g_libc.gate;
   raw::g_handler_end = g_libc.handler_end;
+  if (&hl_make_calls_at != nullptr) hl_make_calls_at(g_libc.gate, g_libc.handler_end);
   hinterland_clone_range[0] = g_libc.base;
   hinterland_clone_range[1] = g_libc.bytes;
   hinterland_clone_gate = g_libc.gate;

@@ -1,8 +1,12 @@
 #include "preload/descriptor_guards.hpp"
 
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
@@ -11,16 +15,20 @@
 #include "base/readable.hpp"
 #include "base/runtime_descriptors.hpp"
 #include "base/units.hpp"
+#include "kernel/kept_file.hpp"
 #include "preload/descriptors.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
 #include "preload/system_calls.hpp"
+#include "preload/uninterrupted.hpp"
+#include "signal/self_paging.hpp"
 
 // By the linker: where this library begins, and where its code ends.
 extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" const char etext[] __attribute__((visibility("hidden")));
 extern "C" void hinterland_find_all_guarded();
+extern "C" void hinterland_find_all_paths();
 
 namespace hinterland::descriptor_guards {
 namespace {
@@ -72,6 +80,52 @@ bool hands_on_ours(const msghdr* message) {
   return is_readable(message, sizeof *message) && hands_on_ours(*message);
 }
 
+// Only of calls that may write, or cut.
+struct Path {
+  int at;
+  const char* name;  // nullptr: none
+};
+Path path_of(long number, long a, long b, long c) {
+  const auto* first = reinterpret_cast<const char*>(a);
+  const auto* second = reinterpret_cast<const char*>(b);
+  constexpr long kWrites = O_WRONLY | O_RDWR | O_TRUNC;
+  switch (number) {
+    case SYS_open:
+      return {AT_FDCWD, (b & kWrites) != 0 ? first : nullptr};
+    case SYS_creat:
+    case SYS_truncate:
+      return {AT_FDCWD, first};
+    case SYS_openat:
+      return {static_cast<int>(a), (c & kWrites) != 0 ? second : nullptr};
+    case SYS_openat2:
+      return {static_cast<int>(a), second};  // its flags lie behind a pointer
+    default:
+      return {AT_FDCWD, nullptr};
+  }
+}
+
+bool leads_to_far_file(int at, const char* path) {
+  struct stat status{};
+  const long arguments[6] = {at, raw::word_of(path), raw::word_of(&status), 0, 0, 0};
+  const bool holds = pager().faults_by_signal() && &hl_held_system_call != nullptr;
+  const long result = holds ? hl_held_system_call(SYS_newfstatat, arguments)
+                            : raw::call(SYS_newfstatat, arguments[0], arguments[1], arguments[2]);
+  return result == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0 &&
+         KeptFile::is_one(status.st_dev, status.st_ino);
+}
+
+// Where the kernel does not compare files, by the number.
+bool is_copy_of_ours(int copy, int number) {
+  std::array<int, descriptors::kMax> all;
+  const std::size_t count = std::min(pager().descriptors(all.data(), all.size()), all.size());
+  const long self = raw::call(SYS_getpid);
+  for (std::size_t i = 0; i < count; ++i) {
+    const long order = raw::call(SYS_kcmp, self, self, KCMP_FILE, copy, all[i]);
+    if (order == 0 || (order < 0 && order != -EBADF && number == all[i])) return true;
+  }
+  return false;
+}
+
 // Of a call by number: its second descriptor, or the first again.
 long second_of(long number, long a, long b, long c) {
   switch (number) {
@@ -88,7 +142,10 @@ long second_of(long number, long a, long b, long c) {
 
 }  // namespace
 
-void prepare() { hinterland_find_all_guarded(); }
+void prepare() {
+  hinterland_find_all_guarded();
+  hinterland_find_all_paths();
+}
 
 bool refuses(int first, int second, const void* caller) {
   if (first < hinterland_first_guarded && second < hinterland_first_guarded) return false;
@@ -105,12 +162,31 @@ bool refuses_messages(int socket, const mmsghdr* messages, unsigned count, const
   return false;
 }
 
+bool refuses_path(int at, const char* path, const void* caller) {
+  if (!KeptFile::any() || !is_served(caller)) return false;
+  if (!uninterrupted([at, path] { return leads_to_far_file(at, path); })) return false;
+  errno = ENOENT;
+  return true;
+}
+
+long copy_of_descriptor(int process, int descriptor, unsigned flags) {
+  const long copy = raw::call(SYS_pidfd_getfd, process, descriptor, flags);
+  if (copy < 0 || !serves_program()) return copy;
+  return uninterrupted([copy, descriptor]() -> long {
+    if (!is_copy_of_ours(static_cast<int>(copy), descriptor)) return copy;
+    raw::call(SYS_close, copy);
+    return -EBADF;
+  });
+}
+
 bool refuses_call(long number, long a, long b, long c, long e) {
   using system_calls::Kind;
   const void* program = nullptr;  // whoever calls by number is not the runtime
   if (number == SYS_sendmsg || number == SYS_sendmmsg)
     return refuses_messages(static_cast<int>(a), reinterpret_cast<const mmsghdr*>(b),
                             number == SYS_sendmsg ? 1 : static_cast<unsigned>(c), program);
+  if (const Path path = path_of(number, a, b, c); path.name != nullptr)
+    return refuses_path(path.at, path.name, program);
   if (number == SYS_mmap) return may_be_descriptor(e) && refuses(static_cast<int>(e), static_cast<int>(e), program);
   // Those of which one only asks whether it can be read, and those that begin with the number of a process.
   if (number == SYS_epoll_wait || number == SYS_epoll_pwait || number == SYS_epoll_pwait2 || number == SYS_kcmp)

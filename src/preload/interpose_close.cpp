@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdarg>
 
+#include "preload/descriptor_guards.hpp"
 #include "preload/descriptors.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/next.hpp"
@@ -89,6 +90,9 @@ HL_INTERPOSED FILE* fdopen(int descriptor, const char* mode) noexcept {
 HL_INTERPOSED int dup(int descriptor) noexcept {
   if (is_protected(descriptor)) return bad_descriptor();
   return as_libc(raw::call(SYS_dup, descriptor));
+}
+HL_INTERPOSED int pidfd_getfd(int process, int descriptor, unsigned flags) noexcept {
+  return as_libc(descriptor_guards::copy_of_descriptor(process, descriptor, flags));
 }
 HL_INTERPOSED int close(int descriptor) { return is_protected(descriptor) ? bad_descriptor() : __close(descriptor); }
 HL_INTERPOSED int dup2(int from, int to) noexcept {

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "preload/descriptor_guards.hpp"
+#include "preload/guard_stubs.hpp"
 #include "preload/next.hpp"
 #include "preload/state.hpp"
 #include "preload/uninterrupted.hpp"
@@ -39,33 +40,6 @@ __attribute__((used, visibility("hidden"))) bool hinterland_refuses_messages(int
 }
 
 }  // extern "C"
-
-// In assembly, because nothing but the descriptor is known of their arguments, and the caller may be cancelled in
-// them. A function and what it jumps to: libc's, or at first the code that looks it up (other libraries' constructors
-// may come before ours). %eax is the number of vector registers of a call with "...".
-#define HL_KEEP_ARGUMENTS                                                                     \
-  ".cfi_remember_state\n\t"                                                                   \
-  "push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %rax\n\t" \
-  ".cfi_def_cfa_offset 64\n\t"
-#define HL_TAKE_ARGUMENTS                                                              \
-  "pop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\t" \
-  ".cfi_restore_state\n\t"
-#define HL_STUB(name, looks, asks, none)                                                                 \
-  __asm__(".pushsection .text\n\t.p2align 4\n\t.globl " #name "\n\t.type " #name ", @function\n" #name   \
-          ":\n\t.cfi_startproc\n\t" looks "0:\tjmp *hinterland_next_" #name                              \
-          "(%rip)\n"                                                                                     \
-          "1:\t" HL_KEEP_ARGUMENTS "mov 56(%rsp), %rax\n\t" asks "\ttest %al, %al\n\t" HL_TAKE_ARGUMENTS \
-          "jz 0b\n\tmov " none                                                                           \
-          ", %rax\n\tret\n"                                                                              \
-          "2:\t" HL_KEEP_ARGUMENTS "lea hinterland_next_" #name                                          \
-          "(%rip), %rdi\n\tlea 3f(%rip), %rsi\n\t"                                                       \
-          "call hinterland_find_guarded\n\t" HL_TAKE_ARGUMENTS                                           \
-          "jmp 0b\n\t"                                                                                   \
-          ".cfi_endproc\n\t.size " #name ", . - " #name                                                  \
-          "\n\t"                                                                                         \
-          ".popsection\n\t.pushsection .rodata.str1.1, \"aMS\", @progbits, 1\n3:\t.string \"" #name      \
-          "\"\n\t.popsection\n\t.pushsection .data\n\t.p2align 3\nhinterland_next_" #name                \
-          ":\t.quad 2b\n\t.popsection")
 
 #define HL_LOOKS(number) "cmp %" number ", hinterland_first_guarded(%rip)\n\tjle 1f\n\t"
 #define HL_GUARDED(name, first, second, none)              \

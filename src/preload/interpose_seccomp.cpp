@@ -1,6 +1,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 
@@ -17,6 +18,13 @@ namespace {
 using namespace hinterland;
 
 thread_local bool t_strict = false;
+std::atomic<bool> g_filtered{false};  // relaxed: once true it stays, in forked children, too
+
+// A thread that ends by a call of its own can only be looked for by threads that are not confined.
+void note_filter() {
+  if (g_filtered.exchange(true, std::memory_order_relaxed) || !serves_program()) return;
+  program_end::expect();
+}
 
 // In strict mode a thread can tell nobody that it ends.
 void prepare_for_strict() {
@@ -43,6 +51,7 @@ bool refuses_runtime() {
 namespace hinterland::seccomp {
 
 bool is_strict() { return t_strict; }
+bool is_filtered() { return g_filtered.load(std::memory_order_relaxed); }
 
 // A filter for all threads (TSYNC) is one for the program's. If the caller is the only one of those, it is the same
 // as one for the caller. Of several each would have to ask for it; then the runtime's get it as well, and if that
@@ -50,6 +59,7 @@ bool is_strict() { return t_strict; }
 long call(long operation, long flags, long arguments) {
   HeldForCall held(reinterpret_cast<const void*>(arguments), 16);
   if (operation == SECCOMP_SET_MODE_STRICT) prepare_for_strict();
+  if (operation == SECCOMP_SET_MODE_FILTER) note_filter();
   bool for_all = operation == SECCOMP_SET_MODE_FILTER && (flags & SECCOMP_FILTER_FLAG_TSYNC) != 0 && serves_program();
   if (for_all && program_end::living_threads() == 1) {
     flags &= ~(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
@@ -81,5 +91,6 @@ HL_INTERPOSED int prctl(int option, ...) noexcept {
   va_end(list);
   auto* function = next.get();  // looked up now: in strict mode nothing can be
   if (option == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) prepare_for_strict();
+  if (option == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER) note_filter();
   return function(option, a, b, c, d);
 }

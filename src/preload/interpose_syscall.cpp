@@ -47,7 +47,7 @@ using system_calls::Notice;
 // With the program's last thread its process ends: the runtime's threads would go on, and keep it. Threads that were
 // made by clone are not counted without /proc, but none of them is the first.
 bool ends_process() {
-  if (!serves_program() || seccomp::is_strict()) return false;
+  if (!serves_program() || seccomp::is_strict() || seccomp::is_filtered()) return false;
   int living = program_end::living_threads();
   if (living >= 0) return living == 1;
   return threads::is_last() && raw::call(SYS_gettid) == raw::call(SYS_getpid);
@@ -163,6 +163,9 @@ extern "C" __attribute__((used)) long hinterland_noticed_call(long number, long 
   if (number == SYS_exit_group || (number == SYS_exit && ends_process())) _exit(static_cast<int>(a));
   if (!serves_program()) return as_libc(raw::call(number, a, b, c, d, e, f));
   if (descriptor_guards::refuses_call(number, a, b, c, e)) return -1;
+  if (number == SYS_pidfd_getfd)
+    return as_libc(
+        descriptor_guards::copy_of_descriptor(static_cast<int>(a), static_cast<int>(b), static_cast<unsigned>(c)));
   if (number == SYS_fork) return forking::fork_plain();
   if (number == SYS_clone && forking::copies_memory(static_cast<std::uint64_t>(a)))
     return forking::fork_by_clone(static_cast<std::uint64_t>(a), static_cast<int*>(at(c)), static_cast<int*>(at(d)));

@@ -39,6 +39,7 @@ constexpr Notice notice_of(Kind kind) {
     case Kind::table:
     case Kind::file:
     case Kind::file_pointer:
+    case Kind::opening:
     case Kind::ending:
     case Kind::actions:
     case Kind::child:

@@ -29,6 +29,7 @@ __attribute__((visibility("default"))) constinit struct hl_self_paging hl_self_p
     .block = [](int blocked) { return hinterland::bus_signal::block(blocked != 0) ? 1 : 0; },
     .is_blocked = [] { return hinterland::bus_signal::is_blocked() ? 1 : 0; },
     .use_stack = hinterland::bus_signal::use_stack,
+    .cancel_at_once = [](int at_once) { hinterland::bus_signal::cancel_at_once(at_once != 0); },
 };
 
 void hinterland::hint::begin_self_paging() {

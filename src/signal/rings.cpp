@@ -18,6 +18,7 @@
 #include "signal/local_memory.hpp"
 #include "signal/self_paging.hpp"
 #include "signal/system_calls.hpp"
+#include "signal/tried_lock.hpp"
 
 namespace hinterland {
 namespace {
@@ -46,28 +47,6 @@ struct Ring {
   std::size_t count = 0, room = 0;
 };
 std::array<Ring, 64> g_rings;
-
-// A handler of a signal may have interrupted who holds it: then its entries are not held.
-class RingLock {
- public:
-  explicit RingLock(Ring& ring) : ring_(ring) {
-    constexpr int kTries = 10000;
-    for (int tries = 0; tries < kTries && !taken_; ++tries) {
-      taken_ = !ring.busy.exchange(true, std::memory_order_acquire);
-      if (!taken_) raw::call(SYS_sched_yield);
-    }
-  }
-  ~RingLock() {
-    if (taken_) ring_.busy.store(false, std::memory_order_release);
-  }
-  RingLock(const RingLock&) = delete;
-  RingLock& operator=(const RingLock&) = delete;
-  explicit operator bool() const { return taken_; }
-
- private:
-  Ring& ring_;
-  bool taken_ = false;
-};
 
 // The two queues and the entries.
 class Queues {
@@ -242,7 +221,7 @@ void remember(int descriptor, const io_uring_params& about) {
     if (free.descriptor.compare_exchange_strong(none, descriptor)) ring = &free;
   }
   if (ring == nullptr) return;
-  RingLock lock(*ring);
+  TriedLock lock(ring->busy);
   if (!lock) return;
   let_go_where(*ring, [](const Note&) { return true; });
   ring->about = about;
@@ -260,7 +239,7 @@ void hold_wait(Held& held, const long (&a)[6]) {
 }
 
 void before_entering(Ring& ring, int descriptor, unsigned wanted) {
-  RingLock lock(ring);
+  TriedLock lock(ring.busy);
   if (!lock) return;
   Queues queues(descriptor, ring.about);
   if (!queues.are_there()) return;
@@ -270,7 +249,7 @@ void before_entering(Ring& ring, int descriptor, unsigned wanted) {
 
 // What the kernel did not take this time is looked at again the next time.
 void after_entering(Ring& ring, int descriptor) {
-  RingLock lock(ring);
+  TriedLock lock(ring.busy);
   if (!lock || ring.count == 0) return;
   Queues queues(descriptor, ring.about);
   if (!queues.are_there()) return;

@@ -22,6 +22,7 @@ struct hl_self_paging {
   int (*block)(int blocked);
   int (*is_blocked)();
   void (*use_stack)(void* base, std::size_t bytes);
+  void (*cancel_at_once)(int at_once);
 };
 
 // Exported by libhinterland-preload.so and libhinterland.so.
@@ -30,6 +31,10 @@ extern struct hl_self_paging hl_self_paging __attribute__((weak, visibility("def
 extern const int hl_signal_library __attribute__((weak, visibility("default")));
 // The same: a system call by number, with what its arguments lead to held while it runs. Its result, or -errno.
 long hl_held_system_call(long number, const long (&arguments)[6]) __attribute__((weak, visibility("default")));
+// The same: where the library makes its own system calls from now on, under --catch (base/raw_call.hpp). Once, while
+// there is one thread. A call of its own that was caught would have its frame written over that of the fault which is
+// just being served, on the alternate stack.
+void hl_make_calls_at(std::uintptr_t gate, std::uintptr_t handler_end) __attribute__((weak, visibility("default")));
 
 }  // extern "C"
 

@@ -119,6 +119,15 @@ HL_INTERPOSED(int, pthread_create,
   return error;
 }
 
+// Told before libc acts on it.
+HL_INTERPOSED(int, pthread_setcanceltype, (int type, int* old)) {
+  if (!self_paging()) return NEXT(pthread_setcanceltype)(type, old);
+  if (type == PTHREAD_CANCEL_ASYNCHRONOUS) hl_self_paging.cancel_at_once(1);
+  int error = NEXT(pthread_setcanceltype)(type, old);
+  if (error == 0 && type != PTHREAD_CANCEL_ASYNCHRONOUS) hl_self_paging.cancel_at_once(0);
+  return error;
+}
+
 HL_INTERPOSED(int, sigaltstack, (const stack_t* stack, stack_t* old)) {
   if (!self_paging() || t_block == nullptr) return NEXT(sigaltstack)(stack, old);
   stack_t before{};

@@ -1,5 +1,6 @@
 // The library's constructor. Under `hinterland run` the runtime has started by now; in a program that links it, it
 // starts with the first region, and then threads have their own stacks alone.
+#include "base/raw_call.hpp"
 #include "signal/interposed.hpp"
 #include "signal/self_paging.hpp"
 
@@ -10,6 +11,12 @@ extern "C" NextFunction* const __start_hl_next[] __attribute__((visibility("hidd
 extern "C" NextFunction* const __stop_hl_next[] __attribute__((visibility("hidden")));
 
 extern "C" const int hl_signal_library = 1;
+
+// C linkage: self_paging.hpp declares it.
+__attribute__((visibility("default"))) void hl_make_calls_at(std::uintptr_t gate, std::uintptr_t handler_end) {
+  hinterland::raw::g_gate = gate;
+  hinterland::raw::g_handler_end = handler_end;
+}
 
 namespace hinterland {
 void start_stacks();

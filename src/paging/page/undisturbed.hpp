@@ -24,14 +24,14 @@ class Undisturbed {
  public:
   enum class Signals : std::uint8_t { blocked, blocked_where_handled };
   explicit Undisturbed(Signals signals = Signals::blocked) {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_);
+    if (!t_cancellation_waits) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_);
     if (signals == Signals::blocked || signal_handlers::possible()) block();
     ++t_inside_runtime;
   }
   ~Undisturbed() {
     --t_inside_runtime;
     if (blocked_) signal_mask::set(signals_);
-    pthread_setcancelstate(cancellation_, nullptr);
+    if (cancellation_ != kNone) pthread_setcancelstate(cancellation_, nullptr);
   }
   // With the lane in hand.
   void make_sure() {
@@ -48,7 +48,8 @@ class Undisturbed {
 
   std::uint64_t signals_ = 0;
   bool blocked_ = false;
-  int cancellation_ = PTHREAD_CANCEL_ENABLE;
+  static constexpr int kNone = -1;
+  int cancellation_ = kNone;
 };
 
 }  // namespace hinterland
