@@ -63,7 +63,7 @@ MUTANTS = [
     ("I1", "a busy page is served all the same", "serve/fault_handler_pages.cpp",
      "if (cell.announce_waiter()) { // who holds it wakes the thread, which looks again core_.page_is_waited_for(); "
      "if (fetcher_->is_marker(page)) "
-     "read_ahead(streams_.on_fault(page, core_.window.pages(), run_max(page))); "
+     "read_ahead(streams_.on_fault(page, core_.window.places(), run_max(page))); "
      "return observe(message, FaultKind::waited); }", "break;"),
     ("I4", "what is read ahead in steps and does not come is given up", "in/fetcher.cpp",
      "transfer->unasked = true; ask_for(*transfer); if (!holds_) progress();", "ask_for(*transfer); if (!holds_) progress();"),
