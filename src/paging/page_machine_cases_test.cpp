@@ -92,6 +92,25 @@ TEST(PageMachineCase, WhatIsGivenBackIsDroppedOnlyWhereItIsLocked) {
   EXPECT_EQ(machine.check_invariants(0), "");
 }
 
+// Another thread of the parent held each page when the program forked: for a pin, say, which changes nothing.
+TEST(PageMachineCase, NobodyHoldsAnInheritedPage) {
+  PageMachine machine(fifo_options(), 1);
+  fill_and_evict(machine, 4);
+  Core& core = machine.core();
+  machine.read(0);
+  for (std::uint32_t page = 0; page < 4; ++page) {
+    PageCell& cell = core.pages[PageIndex{page}];
+    const PageState state = cell.load().state();
+    PageWord word;
+    ASSERT_TRUE(cell.try_lock(&word));
+    ASSERT_TRUE(cell.announce_waiter());
+    EXPECT_EQ(core.transitions.inherit(cell), page == 0);
+    EXPECT_FALSE(cell.load().busy());
+    EXPECT_FALSE(cell.load().waiters());
+    EXPECT_EQ(cell.load().state(), state);
+  }
+}
+
 TEST(PageMachineCase, ALostPageGivesItsFarSpaceBack) {
   MachineOptions options = fifo_options();
   options.direct = false;

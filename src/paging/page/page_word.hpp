@@ -68,6 +68,7 @@ class PageWord {
   constexpr PageWord arriving() const {
     return PageWord((bits_ & ~(kStateMask | kBusy | kWaiters)) | static_cast<std::uint64_t>(PageState::arriving));
   }
+  constexpr PageWord unlocked() const { return PageWord(bits_ & ~(kBusy | kWaiters)); }
   constexpr PageWord with_fetched(bool on) const { return PageWord(on ? bits_ | kFetched : bits_ & ~kFetched); }
   constexpr PageWord with_writable(bool on) const { return PageWord(on ? bits_ | kWritable : bits_ & ~kWritable); }
   constexpr PageWord with_discardable(bool on) const {

@@ -339,8 +339,11 @@ void Transitions::move_resident(PageRun run, PageIndex target, bool there) {
 bool Transitions::inherit(PageCell& cell) {
   PageWord word = cell.load();
   // Parked pages have their far copy; the frames themselves stay behind with the parent.
-  if (word.state() == PageState::parked) cell.reset(word.far(core_.frames[word.frame()].far));
-  if (word.state() != PageState::resident) return false;
+  if (word.state() == PageState::parked) word = word.far(core_.frames[word.frame()].far);
+  if (word.state() != PageState::resident) {
+    cell.reset(word.unlocked());
+    return false;
+  }
   // The child's pages have lost their protection, so none is clean; their far copies remain the parent's.
   cell.reset(word.resident_dirty().with_discardable(word.discardable()));
   return true;

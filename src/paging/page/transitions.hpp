@@ -136,7 +136,8 @@ class Transitions {
   void move_resident(PageRun run, PageIndex target, bool there);
 
   // --- in a forked child, where nobody else works on pages yet
-  // What becomes of the parent's page. True when it is Resident here.
+  // What becomes of the parent's page. Nobody holds it here: who looked at it in the parent (a pin) when the program
+  // forked is not there to let go of it. True when it is Resident here.
   bool inherit(PageCell& cell);
 
  private:
