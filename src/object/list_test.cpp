@@ -1,5 +1,6 @@
 // A far list against std::list, by random operations with little local memory; and objects with several owners.
 #include <algorithm>
+#include <barrier>
 #include <list>
 #include <random>
 #include <string>
@@ -268,6 +269,7 @@ TEST(FarShared, OwnersInFarObjectsAndThreads) {
   for (std::uint64_t i = 0; i < kShared; ++i) all.push_back(hl::far::make_shared<Ends>(i));
   std::atomic<std::size_t> wrong{0};
   std::vector<std::thread> threads;
+  std::barrier all_made(kOwners);
   for (std::uint64_t thread = 0; thread < kOwners; ++thread)
     threads.emplace_back([&, own = all] {
       std::vector<hl::far::ptr<Holder>> holders;
@@ -276,7 +278,8 @@ TEST(FarShared, OwnersInFarObjectsAndThreads) {
         hl::far::scope held;
         holders.back().deref_mut(held)->shared = own[i];
       }
-      // Much of it leaves before it is read, whatever the evacuator's turn.
+      // All of them are more than fits, so that much leaves before it is read, in whatever order the threads run.
+      all_made.arrive_and_wait();
       while (heap->memory().used() > heap->memory().limit()) sched_yield();  // or the test's time is over
       for (std::uint64_t i = 0; i < kShared; ++i) {
         hl::far::scope held;

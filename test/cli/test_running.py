@@ -224,6 +224,7 @@ class Run(CommandTest):
         child.stdout.readline()
         os.kill(child.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, child.pid, signal.SIGCONT)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED)  # with all of its threads
         self.assert_refused(1, "did not answer", arguments=["tune", str(child.pid), "--local", "16M"])
 
 

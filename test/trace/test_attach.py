@@ -205,6 +205,7 @@ class Attach(TraceTest):
         with open(self.path("there.trace"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "precious")
         program.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, program.pid, os.WSTOPPED)  # with all of its threads
         done = self.attach(program, "--seconds", "1")
         program.send_signal(signal.SIGCONT)
         self.assertEqual(done.returncode, 1)
