@@ -381,9 +381,6 @@ std::string shrink_until(Pager& pager, const std::function<bool()>& seen, int ro
 }
 
 TEST_F(RealPartsTest, SecondReclaimer) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "under the thread sanitizer the reclaimer seldom falls behind, and then nobody need help it";
-#endif
   if (!several_cpus_allowed()) GTEST_SKIP() << "one CPU";
   auto helps = [] { return counted(Counter::reclaim_helps) != 0; };
   for (bool Parts::* part : {static_cast<bool Parts::*>(nullptr), &Parts::second_reclaimer, &Parts::feedback}) {

@@ -3,7 +3,6 @@
 #include "base/clock.hpp"
 #include "base/inside.hpp"
 #include "base/log.hpp"
-#include "kernel/scheduling.hpp"
 #include "paging/in/fetcher.hpp"
 #include "paging/place/runtime_thread.hpp"
 
@@ -45,7 +44,7 @@ void MapHelper::wait(std::uint32_t seen, std::uint64_t timeout_ns) {
 void MapHelper::start() {
   if (!wants_start()) return;
   tried_ = true;
-  if (!several_cpus_allowed()) return;
+  if (!companions_.several_cpus()) return;
   auto entry = [](void* self) -> void* {
     static_cast<MapHelper*>(self)->run();
     return nullptr;

@@ -5,7 +5,6 @@
 
 #include "base/inside.hpp"
 #include "base/log.hpp"
-#include "kernel/scheduling.hpp"
 #include "paging/place/runtime_thread.hpp"
 
 namespace hinterland {
@@ -60,7 +59,7 @@ void Reclaimer::call_helper() {
 void Reclaimer::start_helper() {
   if (!wants_help()) return;
   helper_tried_ = true;
-  if (!several_cpus_allowed()) return;
+  if (!companions_.several_cpus()) return;
   auto evictor = Evictor::create(core_);
   Status status;
   if (evictor) {

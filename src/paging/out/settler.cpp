@@ -4,7 +4,6 @@
 
 #include "base/inside.hpp"
 #include "base/log.hpp"
-#include "kernel/scheduling.hpp"
 #include "paging/place/runtime_thread.hpp"
 
 namespace hinterland {
@@ -24,7 +23,7 @@ void Settler::call(unsigned handler, Evictor& evictor) {
 void Settler::start() {
   if (!wants_start()) return;
   tried_ = true;
-  if (!several_cpus_allowed()) return;
+  if (!companions_.several_cpus()) return;
   auto entry = [](void* self) -> void* {
     static_cast<Settler*>(self)->run();
     return nullptr;

@@ -3,12 +3,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernel/scheduling.hpp"
+
 namespace hinterland {
 
 void Companions::allow(const cpu_set_t& cpus) {
   if (known_.load(std::memory_order_acquire)) return;
   allowed_ = cpus;
   known_.store(true, std::memory_order_release);
+}
+
+// Before a handler has started none makes way, and nobody is kept off.
+bool Companions::several_cpus() const {
+  return known_.load(std::memory_order_acquire) ? CPU_COUNT(&allowed_) > 1 : several_cpus_allowed();
 }
 
 void Companions::join() {

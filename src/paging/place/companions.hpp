@@ -20,6 +20,9 @@ class Companions {
  public:
   // The CPUs that the process may use. Before the others; by one thread.
   void allow(const cpu_set_t& cpus);
+  // Whether the process may use more than one. What a companion itself may use does not tell: it may be kept off all
+  // but one for now.
+  bool several_cpus() const;
   // The calling thread is a companion from now on. Again and again is once.
   void join();
   // The handler makes way on `cpu`; -1: it does not.
