@@ -17,6 +17,7 @@
 
 #include "far/test_support.hpp"
 #include "hinterland/offload_writes.hpp"
+#include "paging/testing/offload_places.hpp"
 #include "paging/testing/offload_twins.hpp"
 #include "paging/testing/page_machine.hpp"
 #include "paging/testing/real_pager.hpp"
@@ -24,13 +25,6 @@
 
 namespace hinterland::testing {
 namespace {
-
-struct Place {
-  const char* name;
-  bool at_server, offers;
-  bool faults_by_signal = false;
-};
-void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
 template <typename T>
 bool same(std::span<const T> a, std::span<const T> b) {
@@ -112,23 +106,7 @@ class Both {
   std::mt19937_64 random_;
 };
 
-class PagerCompose : public ::testing::TestWithParam<Place> {
- protected:
-  void SetUp() override {
-    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-    seed_ = far::testing::test_seed();
-    std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed_));
-    options_.faults_by_signal = GetParam().faults_by_signal;
-    if (!GetParam().at_server) return;
-    ServerOptions serving = offload_server_options();
-    serving.compute = GetParam().offers;
-    server_ = std::make_unique<ServerProcess>(serving);
-    options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
-  }
-  std::uint64_t seed_ = 0;
-  RealPagerOptions options_;
-  std::unique_ptr<ServerProcess> server_;
-};
+class PagerCompose : public OffloadPlaces {};
 
 TEST_P(PagerCompose, ResultsAreThoseOfOrdinaryMemory) {
   auto run = [this]<typename T>(T) {
@@ -171,12 +149,14 @@ TEST_P(PagerCompose, ThreadsCopyAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, PagerCompose,
-                         ::testing::Values(Place{"server", true, true}, Place{"serverBySignal", true, true, true}),
-                         [](const auto& place) { return std::string(place.param.name); });
+                         ::testing::Values(OffloadPlace{"server", true, true},
+                                           OffloadPlace{"serverBySignal", true, true, true}),
+                         name_of);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // loops
 INSTANTIATE_TEST_SUITE_P(MorePlaces, PagerCompose,
-                         ::testing::Values(Place{"serverThatOffersNothing", true, false}, Place{"mem", false, false}),
-                         [](const auto& place) { return std::string(place.param.name); });
+                         ::testing::Values(OffloadPlace{"serverThatOffersNothing", true, false},
+                                           OffloadPlace{"mem", false, false}),
+                         name_of);
 #endif
 
 // --- at a server only

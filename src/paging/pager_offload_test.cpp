@@ -16,6 +16,7 @@
 
 #include "far/test_support.hpp"
 #include "hinterland/offload.hpp"
+#include "paging/testing/offload_places.hpp"
 #include "paging/testing/offload_twins.hpp"
 #include "paging/testing/page_machine.hpp"
 #include "paging/testing/real_pager.hpp"
@@ -138,30 +139,7 @@ std::string goes_on_as_here(Pager& pager, std::uint64_t seed, bool expect_far) {
              : "something has changed";
 }
 
-struct Place {
-  const char* name;
-  bool at_server, offers;
-  bool faults_by_signal = false;
-};
-void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
-
-class PagerOffload : public ::testing::TestWithParam<Place> {
- protected:
-  void SetUp() override {
-    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-    seed_ = far::testing::test_seed();
-    std::fprintf(stderr, "HINTERLAND_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed_));
-    options_.faults_by_signal = GetParam().faults_by_signal;
-    if (!GetParam().at_server) return;
-    ServerOptions serving = offload_server_options();
-    serving.compute = GetParam().offers;
-    server_ = std::make_unique<ServerProcess>(serving);
-    options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
-  }
-  std::uint64_t seed_ = 0;
-  RealPagerOptions options_;
-  std::unique_ptr<ServerProcess> server_;
-};
+class PagerOffload : public OffloadPlaces {};
 
 TEST_P(PagerOffload, ResultsAreThoseOfOrdinaryMemory) {
   auto run = [this]<typename T>(T) {
@@ -206,12 +184,13 @@ TEST_P(PagerOffload, ThreadsAskAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, PagerOffload,
-                         ::testing::Values(Place{"server", true, true}, Place{"serverBySignal", true, true, true},
-                                           Place{"mem", false, false}),
-                         [](const auto& place) { return std::string(place.param.name); });
+                         ::testing::Values(OffloadPlace{"server", true, true},
+                                           OffloadPlace{"serverBySignal", true, true, true},
+                                           OffloadPlace{"mem", false, false}),
+                         name_of);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the same code as over mem:
-INSTANTIATE_TEST_SUITE_P(MorePlaces, PagerOffload, ::testing::Values(Place{"serverThatOffersNothing", true, false}),
-                         [](const auto& place) { return std::string(place.param.name); });
+INSTANTIATE_TEST_SUITE_P(MorePlaces, PagerOffload,
+                         ::testing::Values(OffloadPlace{"serverThatOffersNothing", true, false}), name_of);
 #endif
 
 // --- at a server only

@@ -7,30 +7,22 @@
 #include <vector>
 
 #include "far/tcp/fake_server.hpp"
+#include "far/tcp/on_fake_server.hpp"
 #include "far/tcp/tcp_device.hpp"
 #include "far/test_support.hpp"
 
 namespace hinterland::far::testing {
 namespace {
 
-class TcpCompose : public ::testing::Test {
+class TcpCompose : public OnFakeServer {
  protected:
   static constexpr std::uint64_t kFirst = 300;  // contents of the first page
   static constexpr std::size_t kSources = 8;
 
   void open(std::uint64_t timeout_ns = 60'000'000'000) {
-    DeviceSettings settings;
-    settings.timeout_ns = timeout_ns;
-    auto opened = open_tcp_device("127.0.0.1", server.port(), settings);
-    ASSERT_TRUE(opened) << opened.error().what();
-    device = std::move(*opened);
-    auto made = device->open_channel();
-    ASSERT_TRUE(made) << made.error().what();
-    channel = std::move(*made);
-    auto slab = device->allocate_slab();
-    ASSERT_TRUE(slab) << slab.error().what();
-    sources = pages_of_slab(*slab, 0, kSources);
-    targets = pages_of_slab(*slab, 100, 2);
+    ASSERT_NO_FATAL_FAILURE(open_device(timeout_ns));
+    sources = pages_of_slab(first_slab, 0, kSources);
+    targets = pages_of_slab(first_slab, 100, 2);
     ASSERT_EQ(write_pages(*channel, sources, kFirst), 0);
   }
   // The first target is a copy of the first source; the second has the end of one and the beginning of another.
@@ -58,9 +50,6 @@ class TcpCompose : public ::testing::Test {
     EXPECT_EQ(read(targets[1], &back), 0);
     EXPECT_EQ(back, second());
   }
-  FakeServer server;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Channel> channel;
   std::vector<FarPage> sources, targets;
   std::array<bool, 2> done{};
 };

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "far/tcp/fake_server.hpp"
+#include "far/tcp/on_fake_server.hpp"
 #include "far/test_support.hpp"
 
 namespace hinterland::far::testing {
@@ -23,20 +24,11 @@ namespace {
 constexpr std::uint64_t kTimeoutNs = 2'000'000'000;
 constexpr std::uint64_t kOutcomeNs = kTimeoutNs + 250'000'000'000;
 
-class TcpDeviceTest : public ::testing::Test {
+class TcpDeviceTest : public OnFakeServer {
  protected:
   void SetUp() override {
-    DeviceSettings settings;
-    settings.timeout_ns = kTimeoutNs;
-    auto opened = open_tcp_device("127.0.0.1", server.port(), settings);
-    ASSERT_TRUE(opened) << opened.error().what();
-    device = std::move(*opened);
-    auto made = device->open_channel();
-    ASSERT_TRUE(made) << made.error().what();
-    channel = std::move(*made);
-    auto slab = device->allocate_slab();
-    ASSERT_TRUE(slab) << slab.error().what();
-    pages = pages_of_slab(*slab, 0, 8);
+    ASSERT_NO_FATAL_FAILURE(open_device(kTimeoutNs));
+    pages = pages_of_slab(first_slab, 0, 8);
     ASSERT_EQ(write_pages(*channel, pages, 100), 0);
   }
   // Reads the pages; each one's error.
@@ -67,9 +59,6 @@ class TcpDeviceTest : public ::testing::Test {
     EXPECT_EQ(channel->in_flight(), 0u);
     EXPECT_FALSE(device->allocate_slab());
   }
-  FakeServer server;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Channel> channel;
   std::vector<FarPage> pages;
   std::vector<PageBuffer> buffers;
 };

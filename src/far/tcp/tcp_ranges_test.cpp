@@ -6,28 +6,20 @@
 #include <vector>
 
 #include "far/tcp/fake_server.hpp"
+#include "far/tcp/on_fake_server.hpp"
 #include "far/tcp/tcp_device.hpp"
 #include "far/test_support.hpp"
 
 namespace hinterland::far::testing {
 namespace {
 
-class TcpRanges : public ::testing::Test {
+class TcpRanges : public OnFakeServer {
  protected:
   static constexpr std::uint64_t kFirst = 300;  // contents of the first page
 
   void open() {
-    DeviceSettings settings;
-    settings.timeout_ns = 2'000'000'000;
-    auto opened = open_tcp_device("127.0.0.1", server.port(), settings);
-    ASSERT_TRUE(opened) << opened.error().what();
-    device = std::move(*opened);
-    auto made = device->open_channel();
-    ASSERT_TRUE(made) << made.error().what();
-    channel = std::move(*made);
-    auto slab = device->allocate_slab();
-    ASSERT_TRUE(slab) << slab.error().what();
-    pages = pages_of_slab(*slab, 0, 16);
+    ASSERT_NO_FATAL_FAILURE(open_device(2'000'000'000));
+    pages = pages_of_slab(first_slab, 0, 16);
     ASSERT_EQ(write_pages(*channel, pages, kFirst), 0);
   }
   // 72 bytes here and there; of each page several.
@@ -48,9 +40,6 @@ class TcpRanges : public ::testing::Test {
           << i;
     }
   }
-  FakeServer server;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Channel> channel;
   std::vector<FarPage> pages;
   std::vector<PageBuffer> buffers;
 };

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #define PAGE 4096ul
 #define PAGES 4096ul  // 16 MiB: twice the budget
@@ -21,6 +22,20 @@ static inline void count_right(const char* when, const char* at) {
   for (size_t i = 0; i < PAGES; ++i) right += *(const uint64_t*)(at + i * PAGE) == (i + 1) * 0x9e3779b97f4a7c15u;
   printf("%s: %zu pages right\n", when, right);
   fflush(stdout);
+}
+
+// More far memory can be had, the first is as it was, and a child has it.
+static inline void show_that_paging_goes_on(const char* far) {
+  count_right("more", new_bytes());
+  count_right("the first", far);
+  pid_t child = fork();
+  if (child == 0) {
+    count_right("in a child", far);
+    _exit(5);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  printf("child %d\n", WEXITSTATUS(status));
 }
 
 // Natively the program has no far memory.

@@ -193,16 +193,6 @@ int main(void) {
     for (int fd = kFirst; fd < kEnd; ++fd)
       if (call(which, fd) >= 0) printf("%s was done to %d\n", names[which], fd);
   count_right("after calls on all numbers", far);
-  char* more = new_bytes();
-  count_right("more", more);
-  count_right("the first", far);
-  pid_t child = fork();
-  if (child == 0) {
-    count_right("in a child", far);
-    _exit(5);
-  }
-  int status = 0;
-  CHECK(waitpid(child, &status, 0) == child);
-  printf("child %d\n", WEXITSTATUS(status));
+  show_that_paging_goes_on(far);
   return 0;
 }

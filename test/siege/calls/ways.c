@@ -154,16 +154,6 @@ int main(void) {
   count_right("after names and copies", far);
   by_ring();
   count_right("after a ring", far);
-  char* more = new_bytes();
-  count_right("more", more);
-  count_right("the first", far);
-  pid_t child = fork();
-  if (child == 0) {
-    count_right("in a child", far);
-    _exit(5);
-  }
-  int status = 0;
-  CHECK(waitpid(child, &status, 0) == child);
-  printf("child %d\n", WEXITSTATUS(status));
+  show_that_paging_goes_on(far);
   return 0;
 }
