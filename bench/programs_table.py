@@ -5,8 +5,9 @@
     bench/programs_table.py --far mem: --share 0.25 --swap        # with Linux swap on zram beside it (root)
 
 Runs are interleaved (native, each device and share, then again), so that what else the machine does hits all alike.
-Every far run's results are compared with native ones; one that differs is a failure, not a figure. Exit status 0; 1
-when a run failed (its cell says so); 2 usage, or a build that must not be measured.
+Every far run's results are compared with native ones; one that differs is a failure, not a figure. The files hold what
+is complete after each program, and after an interruption. Exit status 0; 1 when a run failed (its cell says so) or all
+were interrupted; 2 usage, or a build that must not be measured.
 """
 
 import argparse
@@ -139,8 +140,18 @@ def against_swap(cells):
     return cells
 
 
+def means_against_swap(document):
+    """{"time": ..., "misses": ...}: geometric means of all far results that have swap beside them; {} without one. Who
+    fetches nothing counts as a hundredth of swap's misses."""
+    cells = [cell for result in document["results"] for cell in result["far"] if "of_swap" in cell]
+    if not cells:
+        return {}
+    return {"time": statistics.geometric_mean(cell["of_swap"] for cell in cells),
+            "misses": statistics.geometric_mean(max(cell["misses_of_swap"], 0.01) for cell in cells)}
+
+
 class Progress:
-    """Where we are, and about how long it takes; on a terminal only."""
+    """On a terminal where we are and about how long it takes, else a line for each program."""
 
     def __init__(self, steps):
         self._steps, self._done, self._started = steps, 0, time.monotonic()
@@ -151,6 +162,11 @@ class Progress:
             left = f"about {spent / self._done * (self._steps - self._done):.0f} s left" if self._done else ""
             print(f"\r\x1b[K{self._done}/{self._steps} {text} {left}", end="", file=sys.stderr, flush=True)
         self._done += 1
+
+    def program_ended(self, name):
+        if not sys.stderr.isatty():
+            spent = time.monotonic() - self._started
+            print(f"{name}: {self._done}/{self._steps} runs after {spent:.0f} s", file=sys.stderr, flush=True)
 
     def end(self):
         if sys.stderr.isatty():
@@ -221,7 +237,10 @@ def markdown(document):
         cells = " | ".join(cell_text(cell) for cell in result["far"])
         lines.append(f"| {result['program']} | {result['native_peak_bytes'] / 2**20:.0f} | "
                      f"{result['native']['seconds_median']:.2f} | {cells} |")
-    return "\n".join(lines + misses(document, shares)) + "\n"
+    lines += misses(document, shares)
+    if means := means_against_swap(document):
+        lines += ["", f"Geometric means against swap: time {means['time']:.2f}, misses {means['misses']:.2f}."]
+    return "\n".join(lines) + "\n"
 
 
 def arguments():
@@ -262,44 +281,48 @@ def check_swap(chosen):
         raise Refused(f"--swap: {reason}") from None
 
 
-def measure_all(chosen, launcher, build_type):
+def begun(chosen, build_type):
+    """The document, without results yet."""
+    return {"schema_version": SCHEMA_VERSION, "machine": machine(), "commit": commit(), "build_type": build_type,
+            "runs": chosen.runs, "scale": chosen.scale, "seed": chosen.seed, "results": []}
+
+
+def measure_all(chosen, launcher, document):
     settings = suite.Settings(launcher=launcher, urls=(), local_share=1, seconds_max=chosen.timeout)
     swaps = len(SWAP_CLUSTERS) * sum(share < 1 for share in chosen.share) if chosen.swap else 0
     progress = Progress(len(chosen.programs) * chosen.runs * (1 + len(chosen.far) * len(chosen.share) + swaps))
-    document = {"schema_version": SCHEMA_VERSION, "machine": machine(), "commit": commit(),
-                "build_type": build_type, "runs": chosen.runs, "scale": chosen.scale, "seed": chosen.seed,
-                "results": []}
     for name in chosen.programs:
         try:
             result = measure_program(name, chosen, settings, progress)
         except (Skip, Failure) as reason:  # a failure here is of the native run: nothing of ours
             result = {"program": name, "far": [], "skipped": str(reason)}
         document["results"].append(result)
+        write_files(chosen, document)
+        progress.program_ended(name)
     progress.end()
-    return document
 
 
-def write(chosen, document):
+def write_files(chosen, document):
     if chosen.json:
         with open(chosen.json, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=2)
+            json.dump({**document, "means_against_swap": means_against_swap(document)}, file, indent=2)
             file.write("\n")
     if chosen.markdown:
         with open(chosen.markdown, "w", encoding="utf-8") as file:
             file.write(markdown(document))
-    else:
-        print(markdown(document), end="")
 
 
 def main():
     endings.catch()
     chosen = arguments()
+    document = None
     try:
         launcher = Launcher(chosen.hinterland)
         build_type = build_of(chosen.hinterland)
         launcher.check()
         check_swap(chosen)
-        document = measure_all(chosen, launcher, build_type)
+        document = begun(chosen, build_type)
+        measure_all(chosen, launcher, document)
     except (Refused, FileNotFoundError, Skip, Failure) as error:
         print(f"programs_table: {error}", file=sys.stderr)
         return 2
@@ -307,9 +330,16 @@ def main():
         print(f"programs_table: {error}", file=sys.stderr)
         return 1
     except Interrupted as signal:
-        print(f"\nprograms_table: ended by {signal}; nothing is left running, no figures are kept", file=sys.stderr)
+        programs = len(document["results"]) if document else 0
+        if programs:
+            write_files(chosen, document)  # it may have been interrupted in the midst of it
+        print(f"\nprograms_table: ended by {signal}; nothing is left running, figures of {programs} programs are kept",
+              file=sys.stderr)
+        if programs and not chosen.markdown:
+            print(markdown(document), end="")
         return 1
-    write(chosen, document)
+    if not chosen.markdown:
+        print(markdown(document), end="")
     failures = [f"{result['program']} {cell['far']} {cell['local_share']:.0%}: {cell['failure']}"
                 for result in document["results"] for cell in result["far"] if cell["failure"]]
     for failure in failures:

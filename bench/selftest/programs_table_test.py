@@ -37,6 +37,14 @@ class AgainstSwap(unittest.TestCase):
         self.assertEqual(programs_table.misses_text(cells[0]), "4.0 (3.0-5.0), 0.50 of swap")
         self.assertNotIn("of_swap", cells[1])
 
+    def test_means_are_geometric(self):
+        cells = results(filled(programs_table.Cell("mem:", 0.25), 4.0), filled(programs_table.SwapCell(0, 0.25), 8.0))
+        cells += results(filled(programs_table.Cell("mem:", 0.5), 8.0), filled(programs_table.SwapCell(0, 0.5), 4.0))
+        means = programs_table.means_against_swap({"results": [{"far": cells}]})
+        self.assertAlmostEqual(means["time"], 1)
+        self.assertAlmostEqual(means["misses"], 1)
+        self.assertEqual(programs_table.means_against_swap({"results": [{"far": []}]}), {})
+
     def test_without_a_swap_that_ended_well_there_is_no_figure(self):
         failed = programs_table.SwapCell(0, 0.25)
         failed.failure = "killed"

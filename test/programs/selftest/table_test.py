@@ -51,6 +51,24 @@ class Table(unittest.TestCase):
         self.assertIn("| failed |", done.stdout)
         self.assertIn("output differs", done.stderr)
 
+    def test_interrupted(self):
+        """What is complete is kept."""
+        path = os.path.join(self.folder, "figures.json")
+        with open(os.path.join(self.folder, "CMakeCache.txt"), "w", encoding="utf-8") as file:
+            file.write("CMAKE_BUILD_TYPE:STRING=Release\n")
+        words = [TABLE, "--hinterland", self.command, "--scale", "0.2", "--runs", "2", "--far", "mem:", "--json", path]
+        with subprocess.Popen([*words, *["sort"] * 40], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as table:
+            first = table.stderr.readline()  # the first of forty has ended
+            table.terminate()
+            out, errors = table.communicate(timeout=60)
+        self.assertRegex(first, r"sort: \d+/\d+ runs")
+        self.assertEqual(table.returncode, 1)
+        self.assertIn("| sort |", out)
+        with open(path, encoding="utf-8") as file:
+            kept = len(json.load(file)["results"])
+        self.assertIn(f"figures of {kept} programs are kept", errors)
+        self.assertIn(kept, range(1, 40))
+
     def test_refused_builds(self):
         for cache in ("CMAKE_BUILD_TYPE:STRING=Debug\n", "CMAKE_BUILD_TYPE:STRING=\n", None,
                       "CMAKE_BUILD_TYPE:STRING=Release\nHINTERLAND_SANITIZE:BOOL=address\n"):
