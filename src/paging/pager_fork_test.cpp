@@ -89,6 +89,13 @@ pid_t fork_with(Pager& pager) {
   return child;
 }
 
+// Waits for it. A sanitizer that found something ends a child with a status of its own.
+std::string how_it_ended(pid_t child) {
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status == 0 ? "" : "a child ended with status " + std::to_string(status);
+}
+
 // Each generation changes pages, forks the next, and goes on changing; some end before their children.
 void generation(Pager& pager, Memory& memory, Board& board, int number, std::uint64_t seed) {
   std::mt19937_64 random(seed * 100 + number);
@@ -110,7 +117,7 @@ void generation(Pager& pager, Memory& memory, Board& board, int number, std::uin
     memory.write_some(random, number * 1000 + 2);
     if (number % 2 == 0 && number > 0) return board.report(wrong);  // the child outlives us
     if (wrong.empty()) wrong = memory.verify(name);
-    if (child > 0) waitpid(child, nullptr, 0);
+    if (wrong.empty()) wrong = how_it_ended(child);
     memory.write_some(random, number * 1000 + 3);
   } else {
     usleep(200'000);  // until the parent is gone
@@ -165,7 +172,7 @@ std::string forks_while_pages_travel(Pager& pager, std::uint64_t seed) {
     }
     memory.write_some(random, 20 + i);
     wrong = memory.verify("parent");
-    waitpid(child, nullptr, 0);
+    if (wrong.empty()) wrong = how_it_ended(child);
   }
   stop = true;
   traffic.join();
@@ -199,7 +206,7 @@ std::string fork_without_a_part(Pager& pager) {
     board.report(memory.verify("child"));
     _exit(0);
   }
-  waitpid(child, nullptr, 0);
+  if (std::string wrong = how_it_ended(child); !wrong.empty()) return wrong;
   if (*reinterpret_cast<char*>(kept + 5000) != 7) return "the parent lost what it kept";
   return board.ended.load() == 1 ? std::string(board.wrong) : "the child did not come to its end";
 }
@@ -217,17 +224,19 @@ int mappings_in_window(const Pager& pager) {
 std::string copy_behind_our_back(Pager& pager) {
   Memory memory(pager);
   for (std::uint32_t page = 0; page < kPages; ++page) memory.write(page, 5);
+  std::string wrong;
   auto come_and_go = [&] {
     std::intptr_t mapped[8];
     for (auto& each : mapped) each = pager.map(kMiB, kPageSize, PROT_READ | PROT_WRITE, MAP_NORESERVE);
     for (int i : {1, 0, 4, 7, 3, 2, 6, 5}) pager.unmap(static_cast<std::uintptr_t>(mapped[i]), kMiB);
     pid_t child = fork_with(pager);
     if (child == 0) _exit(0);
-    waitpid(child, nullptr, 0);
+    if (wrong.empty()) wrong = how_it_ended(child);
   };
   come_and_go();
   const int before = mappings_in_window(pager);
   for (int round = 0; round < 20; ++round) come_and_go();
+  if (!wrong.empty()) return wrong;
   if (int after = mappings_in_window(pager); after > before)
     return "the kernel's mappings grew from " + std::to_string(before) + " to " + std::to_string(after);
   pid_t child = fork();  // as a raw system call: nobody told the pager
