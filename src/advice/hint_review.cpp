@@ -26,6 +26,8 @@ constexpr std::uint64_t kEnough = 20;  // records: of fewer nothing is said
 // Each page is found at most once in a round of reclaim, however often it is hinted.
 constexpr double kOfFound = 0.34;
 constexpr double kSeldom = 0.1, kOften = 0.25;  // shares
+// Read-ahead of which less is used is worth no miss, however long one takes: sixteen pages for each that is used.
+constexpr double kHardlyAny = 1.0 / 16;
 constexpr std::size_t kReplayedMax = 20;        // hints
 constexpr int kNearLines = 12;
 constexpr double kFaultsThatMatter = 0.01;  // of all that hints can spare
@@ -257,12 +259,14 @@ class Review {
         ahead = less(as_it_is_.result.ahead, without.result.ahead);
         used = less(as_it_is_.result.ahead_used, without.result.ahead_used);
       }
-      bool unused = ahead >= kEnough && static_cast<double>(used) < kOften * static_cast<double>(ahead);
-      if (unused && saves >= 0)
+      auto used_less_than = [&](double share) {
+        return ahead >= kEnough && static_cast<double>(used) < share * static_cast<double>(ahead);
+      };
+      if (used_less_than(kHardlyAny) || (used_less_than(kOften) && saves >= 0))
         object(
             hint, HintFault::ahead_unused,
             "of " + std::to_string(ahead) + " pages that it reads ahead " + percent(used, ahead) + " are used soon",
-            "", saves);
+            "", std::max(saves, 0.0));
     }
     if (hint.priority > 0) {
       Prediction without = replay(number, Without::priority);

@@ -100,7 +100,9 @@ void run_with_real_pager(const RealPagerOptions& options, const std::function<st
                                  << (WTERMSIG(status) == SIGALRM ? ": it hung" : "");
   EXPECT_STREQ(message, "");
   // A sanitizer that found something ends the child with a status of its own.
-  if (WIFEXITED(status)) EXPECT_EQ(WEXITSTATUS(status), *message == '\0' ? 0 : 1);
+  if (WIFEXITED(status)) {
+    EXPECT_EQ(WEXITSTATUS(status), *message == '\0' ? 0 : 1);
+  }
   munmap(message, kMessageMax);
 }
 
