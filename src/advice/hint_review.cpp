@@ -28,7 +28,7 @@ constexpr double kOfFound = 0.34;
 constexpr double kSeldom = 0.1, kOften = 0.25;  // shares
 // Read-ahead of which less is used is worth no miss, however long one takes: sixteen pages for each that is used.
 constexpr double kHardlyAny = 1.0 / 16;
-constexpr std::size_t kReplayedMax = 20;        // hints
+constexpr std::size_t kReplayedMax = 20;  // hints
 constexpr int kNearLines = 12;
 constexpr double kFaultsThatMatter = 0.01;  // of all that hints can spare
 
