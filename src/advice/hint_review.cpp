@@ -259,10 +259,7 @@ class Review {
         ahead = less(as_it_is_.result.ahead, without.result.ahead);
         used = less(as_it_is_.result.ahead_used, without.result.ahead_used);
       }
-      auto used_less_than = [&](double share) {
-        return ahead >= kEnough && static_cast<double>(used) < share * static_cast<double>(ahead);
-      };
-      if (used_less_than(kHardlyAny) || (used_less_than(kOften) && saves >= 0))
+      if (reads_ahead_in_vain(ahead, used, saves))
         object(
             hint, HintFault::ahead_unused,
             "of " + std::to_string(ahead) + " pages that it reads ahead " + percent(used, ahead) + " are used soon",
@@ -294,6 +291,12 @@ class Review {
 };
 
 }  // namespace
+
+bool reads_ahead_in_vain(std::uint64_t ahead, std::uint64_t used, double saves_ns) {
+  if (ahead < kEnough) return false;
+  const double share = static_cast<double>(used) / static_cast<double>(ahead);
+  return share < kHardlyAny || (share < kOften && saves_ns >= 0);
+}
 
 HintReview review_hints(const TraceFile& trace, Symbols& symbols, SourceTree& sources, const FaultSites& sites,
                         const Costs& costs, const ReplayOptions& settings) {

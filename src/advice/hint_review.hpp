@@ -58,6 +58,11 @@ struct HintReview {
   std::vector<std::string> remarks;
 };
 
+// Whether a hint's read-ahead is in vain: of `ahead` pages `used` are used soon, and without it threads would wait
+// `saves_ns` less (below zero: more). What a miss takes is measured, and more on a busy machine, where read-ahead
+// seems worth more for that; where hardly a page is used, it does not count.
+bool reads_ahead_in_vain(std::uint64_t ahead, std::uint64_t used, double saves_ns);
+
 // `settings`: those that the program will run with; no policy: nothing is replayed.
 HintReview review_hints(const TraceFile& trace, Symbols& symbols, SourceTree& sources, const FaultSites& sites,
                         const Costs& costs, const ReplayOptions& settings);

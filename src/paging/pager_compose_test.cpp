@@ -169,7 +169,7 @@ class PagerComposeServer : public ::testing::Test {
   void SetUp() override {
     if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
     server_ = std::make_unique<ServerProcess>(offload_server_options());
-    options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
+    options_.far_url = server_->url();
   }
   RealPagerOptions options_;
   std::unique_ptr<ServerProcess> server_;

@@ -137,7 +137,7 @@ class PagerDataframe : public ::testing::TestWithParam<Setting> {
     serving.memory_bytes = 64 * std::uint64_t{far::kSlabBytes};
     serving.compute = GetParam().offers;
     server_ = std::make_unique<ServerProcess>(serving);
-    options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
+    options_.far_url = server_->url();
   }
   std::uint64_t seed_ = 0;
   RealPagerOptions options_;
@@ -202,7 +202,7 @@ TEST(PagerDataframeServer, AServerThatDiedRaisesTheSignalOfALostPage) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   ServerProcess server(offload_server_options());
   RealPagerOptions options;
-  options.far_url = "tcp://127.0.0.1:" + std::to_string(server.port());
+  options.far_url = server.url();
   run_with_real_pager(options, [&server](Pager& pager) -> std::string {
     show_runtime(pager);
     hl::far::dataframe frame;

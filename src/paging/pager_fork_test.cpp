@@ -96,6 +96,11 @@ std::string how_it_ended(pid_t child) {
   return status == 0 ? "" : "a child ended with status " + std::to_string(status);
 }
 
+// The first thing that is wrong is told.
+void note(std::string& wrong, const std::string& next) {
+  if (wrong.empty()) wrong = next;
+}
+
 // Each generation changes pages, forks the next, and goes on changing; some end before their children.
 void generation(Pager& pager, Memory& memory, Board& board, int number, std::uint64_t seed) {
   std::mt19937_64 random(seed * 100 + number);
@@ -117,7 +122,7 @@ void generation(Pager& pager, Memory& memory, Board& board, int number, std::uin
     memory.write_some(random, number * 1000 + 2);
     if (number % 2 == 0 && number > 0) return board.report(wrong);  // the child outlives us
     if (wrong.empty()) wrong = memory.verify(name);
-    if (wrong.empty()) wrong = how_it_ended(child);
+    if (child > 0) note(wrong, how_it_ended(child));
     memory.write_some(random, number * 1000 + 3);
   } else {
     usleep(200'000);  // until the parent is gone
@@ -172,7 +177,7 @@ std::string forks_while_pages_travel(Pager& pager, std::uint64_t seed) {
     }
     memory.write_some(random, 20 + i);
     wrong = memory.verify("parent");
-    if (wrong.empty()) wrong = how_it_ended(child);
+    note(wrong, how_it_ended(child));
   }
   stop = true;
   traffic.join();
@@ -231,7 +236,7 @@ std::string copy_behind_our_back(Pager& pager) {
     for (int i : {1, 0, 4, 7, 3, 2, 6, 5}) pager.unmap(static_cast<std::uintptr_t>(mapped[i]), kMiB);
     pid_t child = fork_with(pager);
     if (child == 0) _exit(0);
-    if (wrong.empty()) wrong = how_it_ended(child);
+    note(wrong, how_it_ended(child));
   };
   come_and_go();
   const int before = mappings_in_window(pager);

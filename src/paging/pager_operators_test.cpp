@@ -173,7 +173,7 @@ class PagerOperators : public ::testing::TestWithParam<Place> {
   }
   void serve(const std::vector<hl_operator>& operators) {
     server_ = std::make_unique<ServerProcess>(serving(operators));
-    options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
+    options_.far_url = server_->url();
   }
   std::uint64_t seed_ = 0;
   RealPagerOptions options_;

@@ -78,6 +78,7 @@ class ServerProcess {
   }
   ~ServerProcess() { kill(); }
   std::uint16_t port() const { return port_; }
+  std::string url() const { return "tcp://127.0.0.1:" + std::to_string(port_); }
   pid_t pid() const { return pid_; }
   // Returns when it stands still: kill() alone returns while its threads may still answer.
   void freeze() {

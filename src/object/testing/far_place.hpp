@@ -18,7 +18,7 @@ struct FarPlace {
       url += file.path() + "?size=256M";
     } else if (kind == "tcp:") {
       server = std::make_unique<hinterland::testing::ServerProcess>(hinterland::testing::small_server(16));
-      url = "tcp://127.0.0.1:" + std::to_string(server->port());
+      url = server->url();
     }
   }
   hinterland::testing::TemporaryFile file{""};

@@ -35,7 +35,7 @@ class OffloadPlaces : public ::testing::TestWithParam<OffloadPlace> {
     ServerOptions serving = offload_server_options();
     serving.compute = GetParam().offers;
     server_ = std::make_unique<ServerProcess>(serving);
-    options_.far_url = "tcp://127.0.0.1:" + std::to_string(server_->port());
+    options_.far_url = server_->url();
   }
   std::uint64_t seed_ = 0;
   RealPagerOptions options_;
