@@ -1,9 +1,9 @@
-// From which number on a descriptor may be the runtime's own. The preloaded library looks at the program's calls on
-// these and higher ones (preload/interpose_descriptors.cpp).
+// Which descriptors are the runtime's own: the number from which on they may be, and the numbers that they have.
 #pragma once
 
-// Read by assembly, hence the name. Only falls: below what is above where the limit of descriptors left no high
-// number.
+// From which number on a descriptor may be the runtime's own. The preloaded library looks at the program's calls on
+// these and higher ones (preload/interpose_descriptors.cpp). Read by assembly, hence the name. Only falls: below what
+// is above where the limit of descriptors left no high number.
 extern "C" int hinterland_first_guarded __attribute__((visibility("hidden")));
 
 namespace hinterland {
@@ -11,14 +11,14 @@ namespace hinterland {
 // The runtime moves its descriptors to this number and higher ones, out of the way of those that programs choose.
 inline constexpr int kFirstRuntimeDescriptor = 900;
 
-// To be called with each descriptor that the runtime keeps, before it is used. Thread-safe; keeps errno.
-inline void note_runtime_descriptor(int descriptor) {
-  // relaxed: a number alone
-  int first = __atomic_load_n(&hinterland_first_guarded, __ATOMIC_RELAXED);
-  while (descriptor >= 0 && descriptor < first &&
-         !__atomic_compare_exchange_n(&hinterland_first_guarded, &first, descriptor, true, __ATOMIC_RELAXED,
-                                      __ATOMIC_RELAXED)) {
-  }
-}
+// To be called with each descriptor that the runtime keeps, before it is used, and with each that it keeps no longer.
+// Thread-safe; keep errno. Numbers of 4096 and above are not remembered.
+void note_runtime_descriptor(int descriptor);
+void forget_runtime_descriptor(int descriptor);
+
+// Whether a part of the runtime holds this number for its own. The program may have closed it by a call that nobody
+// saw, and until its owner misses it, the number may be given to nothing else of the runtime's: the owner would use
+// that as if it were still the first.
+bool is_noted_runtime_descriptor(int descriptor);
 
 }  // namespace hinterland

@@ -27,7 +27,7 @@ class DescriptorSet {
   // hinterland::move_high(), of which this is one.
   static int move_high(int descriptor) { return hinterland::move_high(descriptor, kFirstHigh); }
   // What `open` opens (it returns a descriptor, or -1 with errno), moved to `wanted`, where that can be had (what is
-  // there is replaced; -1: none is wanted), else to a number from `first` up that is not one of these, else left
+  // there is replaced; -1: none is wanted), else to a number from `first` up that is none of the runtime's, else left
   // where it is. Opened again when the program closed it before it was moved. -errno when `open` fails.
   template <typename Open>
   int open_high(Open open, int wanted, int first) const {
@@ -45,17 +45,13 @@ class DescriptorSet {
     int opened = open();
     return opened < 0 ? -errno : move_beside(opened, wanted, first);
   }
-  // A copy under a number that is none of these: from `first` up where there is one. -errno; -EBADF: it is not open.
+  // A copy under a number that is none of the runtime's: from `first` up where there is one. -errno; -EBADF: it is
+  // not open.
   int copy_beside(int descriptor, int first) const {
-    int copy = copy_high_beside(descriptor, first);
+    int copy = copy_high(descriptor, first);
     if (copy >= 0 || copy == -EBADF) return copy;
     copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     return copy >= 0 ? copy : -errno;
-  }
-  bool contains(int descriptor) const {
-    for (const auto& place : places_)
-      if (place.load(std::memory_order_relaxed) == descriptor) return true;
-    return false;
   }
   // What `open` opens, moved high and kept. Returns its number, or -errno when `open` fails.
   template <typename Open>
@@ -78,7 +74,9 @@ class DescriptorSet {
     if (descriptor < 0) return false;
     for (auto& place : places_) {
       int kept = descriptor;
-      if (place.compare_exchange_strong(kept, kFree, std::memory_order_relaxed)) return true;
+      if (!place.compare_exchange_strong(kept, kFree, std::memory_order_relaxed)) continue;
+      forget_runtime_descriptor(descriptor);
+      return true;
     }
     return false;
   }
@@ -89,12 +87,15 @@ class DescriptorSet {
   // In a forked child: none of them is ours, or all are closed.
   void clear_after_fork() {
     opening_.reset_after_fork();
-    for (auto& place : places_) place.store(kFree, std::memory_order_relaxed);
+    for (auto& place : places_) forget_runtime_descriptor(place.exchange(kFree, std::memory_order_relaxed));
   }
   void close_all_after_fork() {
     opening_.reset_after_fork();
-    for (auto& place : places_)
-      if (int descriptor = place.exchange(kFree, std::memory_order_relaxed); descriptor >= 0) ::close(descriptor);
+    for (auto& place : places_) {
+      const int descriptor = place.exchange(kFree, std::memory_order_relaxed);
+      forget_runtime_descriptor(descriptor);
+      if (descriptor >= 0) ::close(descriptor);
+    }
   }
   std::size_t list(int* out, std::size_t max) const {
     std::size_t used = 0;
@@ -105,21 +106,10 @@ class DescriptorSet {
   }
 
  private:
-  // What a program has closed by a call that nobody sees is still listed here, until its owner misses it: under its
-  // number he would take another descriptor for his.
-  int copy_high_beside(int descriptor, int first) const {
-    for (int from = first;;) {
-      int high = fcntl(descriptor, F_DUPFD_CLOEXEC, from);
-      if (high < 0) return -errno;
-      if (!contains(high)) return high;
-      ::close(high);
-      from = high + 1;
-    }
-  }
   int move_beside(int descriptor, int wanted, int first) const {
     int moved = wanted;
     if (wanted < 0 || wanted == descriptor || dup3(descriptor, wanted, O_CLOEXEC) < 0)
-      moved = copy_high_beside(descriptor, first);
+      moved = copy_high(descriptor, first);
     if (moved == -EBADF) return moved;
     if (moved >= 0) ::close(descriptor);
     return moved >= 0 ? moved : descriptor;

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <functional>
@@ -103,6 +104,28 @@ TEST(DescriptorSetTest, ANewNumberIsNoneThatIsListed) {
   EXPECT_NE(copy, lost);
   ::close(other);
   ::close(copy);
+}
+
+// Of two devices, and of parts of the runtime that have no set: each uses its number on until it misses what was
+// there.
+TEST(DescriptorSetTest, ANewNumberIsNobodyElsesOfTheRuntime) {
+  DescriptorSet one, other;
+  auto open = [] { return ::eventfd(0, EFD_CLOEXEC); };
+  const int of_other = other.adopt(open);
+  const int file = DescriptorSet::move_high(open());
+  close_unseen(of_other);
+  close_unseen(file);
+  const int event = one.adopt(open);
+  EXPECT_NE(event, of_other);
+  EXPECT_NE(event, file);
+  const int later = hinterland::move_high(open(), std::min(of_other, file));
+  EXPECT_NE(later, of_other);
+  EXPECT_NE(later, file);
+  // Who needs his no longer leaves it to others.
+  other.close(of_other);
+  close_high(file);
+  EXPECT_EQ(hinterland::move_high(open(), std::min(of_other, file)), std::min(of_other, file));
+  for (int descriptor : {event, later, std::min(of_other, file)}) close_high(descriptor);
 }
 
 }  // namespace

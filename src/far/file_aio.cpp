@@ -184,7 +184,7 @@ void AioChannel::transfer_now(std::uint32_t index) {
 bool AioChannel::take_back_descriptors() {
   const int file = static_cast<int>(transfers_[unsent_[0]].control.aio_fildes);
   const bool event_lost = raw::failed(raw::call(SYS_fcntl, event_, F_GETFD));
-  const bool file_lost = file != store_.fd() || raw::failed(raw::call(SYS_fcntl, file, F_GETFD));
+  const bool file_lost = file != store_.fd() || !store_.file_is_here();
   if (!event_lost && !file_lost) return false;
   if (file_lost && !store_.take_back(file)) return false;
   if (!event_lost) return true;

@@ -17,6 +17,7 @@ class FileStore {
   static Result<FileStore> create(FileTarget target);
 
   int fd() const { return target_.fd(); }
+  bool file_is_here() const { return target_.is_here(); }
   bool take_back(int lost) const { return target_.take_back(lost); }
   bool direct() const { return target_.direct(); }
   SlabTable& slabs() { return slabs_; }

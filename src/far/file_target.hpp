@@ -30,7 +30,8 @@ class FileTarget {
   static Result<FileTarget> open(const FileSettings& settings);
 
   int fd() const { return file_->descriptor(); }
-  // After a call with `lost` failed with EBADF: whether fd() is open again.
+  bool is_here() const { return file_->is_here(); }
+  // After a call with `lost` failed with EBADF: whether fd() is the file again.
   bool take_back(int lost) const { return file_->take_back(lost); }
   std::uint64_t bytes() const { return bytes_; }  // for pages: whole slabs, without the header
   bool direct() const { return direct_; }

@@ -28,6 +28,16 @@ bool is_same_file(int ours, pid_t thread, int theirs) {
   return order <= 0;
 }
 
+// As copy_high(). Raw: fcntl() is the preloaded library's, to which the runtime's descriptors are not open.
+long copy_high_raw(int taken, int first) {
+  for (int from = first;;) {
+    const long high = raw::call(SYS_fcntl, taken, F_DUPFD_CLOEXEC, from);
+    if (raw::failed(high) || !is_noted_runtime_descriptor(static_cast<int>(high))) return high;
+    raw::call(SYS_close, high);
+    from = static_cast<int>(high) + 1;
+  }
+}
+
 }  // namespace
 
 int DescriptorKeeper::hold(std::span<const int> kept) {
@@ -72,12 +82,14 @@ void DescriptorKeeper::after_fork_in_child() {
   settled_.store(0, std::memory_order_relaxed);
 }
 
-int DescriptorKeeper::take_back(int kept) const {
+int DescriptorKeeper::take_back(int kept, int lost) const {
   constexpr int kTries = 100;  // the program would have to close it each time within some microseconds
   pid_t thread = thread_.load(std::memory_order_acquire);  // pairs with settle()
   if (thread == 0) return -ESRCH;
   int taken = -EBADF;
+  forget_runtime_descriptor(lost);  // its old number is as good as any
   for (int tries = 0; tries < kTries && taken == -EBADF; ++tries) taken = take_once(thread, kept);
+  note_runtime_descriptor(taken >= 0 ? taken : lost);
   return taken;
 }
 
@@ -88,15 +100,12 @@ int DescriptorKeeper::take_once(pid_t thread, int kept) {
   long taken = raw::call(SYS_pidfd_getfd, holder, kept, 0);
   raw::call(SYS_close, holder);
   if (raw::failed(taken)) return static_cast<int>(taken);
-  // Where it was: another number may be that of another descriptor of ours, which is lost as well and not missed yet.
-  long high = raw::call(SYS_fcntl, taken, F_DUPFD_CLOEXEC, std::max(kept, kFirstRuntimeDescriptor));
+  long high = copy_high_raw(static_cast<int>(taken), std::max(kept, kFirstRuntimeDescriptor));
   if (high == -EBADF) return -EBADF;
-  if (raw::failed(high)) {
-    note_runtime_descriptor(static_cast<int>(taken));
+  if (raw::failed(high))
     high = taken;
-  } else {
+  else
     raw::call(SYS_close, taken);
-  }
   if (is_same_file(static_cast<int>(high), thread, kept)) return static_cast<int>(high);
   raw::call(SYS_close, high);
   return -EBADF;

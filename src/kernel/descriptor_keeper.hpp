@@ -22,10 +22,11 @@ class DescriptorKeeper {
   int hold(std::span<const int> kept);
   // Blocks until the thread that calls hold() has what it keeps, or cannot have it.
   void wait_until_settled();
-  // A new descriptor, 900 or above, for what `kept` was when hold() began: under the same number, if that is free.
+  // A new descriptor, 900 or above, for what `kept` was when hold() began: under the same number, if that is free and
+  // nothing else of the runtime's had it. `lost` is the number that its owner had for it until now.
   // -errno: there is no keeper, or the kernel has no descriptors of threads (before 6.9). Any thread; does not block.
   // Again, when the program closes what is on its way, or another file gets its number there.
-  int take_back(int kept) const;
+  int take_back(int kept, int lost) const;
   // In a forked child the thread is not there.
   void after_fork_in_child();
 

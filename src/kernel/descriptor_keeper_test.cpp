@@ -20,7 +20,7 @@ const char* keep_and_take_back() {
   int kept[2], other[2];
   if (pipe(kept) != 0 || pipe(other) != 0) return "no pipe";
   static DescriptorKeeper keeper;
-  if (keeper.take_back(kept[0]) >= 0) return "taken back where nobody keeps anything";
+  if (keeper.take_back(kept[0], kept[0]) >= 0) return "taken back where nobody keeps anything";
   const int both[] = {kept[1], -1, kept[0]};
   std::thread thread([&] { keeper.hold(both); });
   keeper.wait_until_settled();
@@ -30,12 +30,12 @@ const char* keep_and_take_back() {
   char byte = 0;
   if (read(other[0], &byte, 1) != 0) return "the keeper holds what it was not given";
   if (raw::failed(raw::call(SYS_close_range, 3, ~0u, 0))) return "nothing can be closed";
-  int writer = keeper.take_back(kept[1]), reader = keeper.take_back(kept[0]);
+  int writer = keeper.take_back(kept[1], kept[1]), reader = keeper.take_back(kept[0], kept[0]);
   if (writer == -EINVAL) return nullptr;  // before Linux 6.9
   if (writer < 900 || reader < 900) return "not taken back";
   if ((fcntl(reader, F_GETFD) & FD_CLOEXEC) == 0) return "open beyond exec";
   if (write(writer, "x", 1) != 1 || read(reader, &byte, 1) != 1 || byte != 'x') return "another pipe than before";
-  if (keeper.take_back(other[0]) >= 0) return "taken back though it was not given";
+  if (keeper.take_back(other[0], other[0]) >= 0) return "taken back though it was not given";
   return "";
 }
 

@@ -73,8 +73,7 @@ FaultedRange::~FaultedRange() {
     raw::call(SYS_munmap, static_cast<long>(taken_), kPageSize);
     raw::call(SYS_munmap, static_cast<long>(address_), static_cast<long>(length_));
   }
-  for (int descriptor : {faults_.load(std::memory_order_relaxed), stop_})
-    if (descriptor >= 0) close(descriptor);
+  for (int descriptor : {faults_.load(std::memory_order_relaxed), stop_}) close_high(descriptor);
 }
 
 int FaultedRange::keep_descriptor() {
@@ -85,9 +84,10 @@ int FaultedRange::keep_descriptor() {
 // call(descriptor), which returns 0 or errno; again after the program has closed it, or put a file of its own there.
 template <typename Call>
 int FaultedRange::with_descriptor(Call&& call) {
-  const int error = call(faults_.load(std::memory_order_relaxed));
+  const int lost = faults_.load(std::memory_order_relaxed);
+  const int error = call(lost);
   if ((error != EBADF && error != ENOTTY && error != EINVAL) || kept_ < 0) return error;
-  const int again = keeper_.take_back(kept_);
+  const int again = keeper_.take_back(kept_, lost);
   if (again < 0) return error;
   fcntl(again, F_SETFL, O_NONBLOCK);
   faults_.store(again, std::memory_order_relaxed);

@@ -11,6 +11,7 @@
 
 #include "base/mutex.hpp"
 #include "base/raw_call.hpp"
+#include "kernel/high_descriptor.hpp"
 
 namespace hinterland {
 namespace {
@@ -19,9 +20,6 @@ namespace {
 Mutex g_mutex;
 std::array<KeptFile*, KeptFile::kMax> g_files = {};
 const DescriptorKeeper* g_keeper = nullptr;
-
-// Raw: fcntl() is the preloaded library's, to which the runtime's descriptors are not open.
-bool is_open(int descriptor) { return !raw::failed(raw::call(SYS_fcntl, descriptor, F_GETFD)); }
 
 }  // namespace
 
@@ -42,7 +40,7 @@ KeptFile::~KeptFile() {
   LockGuard guard(g_mutex);
   std::ranges::replace(g_files, this, static_cast<KeptFile*>(nullptr));
   s_count.fetch_sub(1);
-  close(descriptor());
+  close_high(descriptor());
 }
 
 bool KeptFile::is_one(dev_t device, ino_t number) {
@@ -52,10 +50,17 @@ bool KeptFile::is_one(dev_t device, ino_t number) {
   });
 }
 
+// Raw: fstat() is the preloaded library's, to which the runtime's descriptors are not open.
+bool KeptFile::is_here() const {
+  struct stat status{};
+  return raw::call(SYS_fstat, descriptor(), raw::word_of(&status)) == 0 && status.st_dev == device_ &&
+         status.st_ino == number_;
+}
+
 bool KeptFile::take_back_locked() {
-  if (is_open(descriptor())) return true;
+  if (is_here()) return true;
   if (g_keeper == nullptr || kept_ < 0) return false;
-  int fresh = g_keeper->take_back(kept_);
+  int fresh = g_keeper->take_back(kept_, descriptor());
   if (fresh >= 0) now_.store(fresh, std::memory_order_relaxed);
   return fresh >= 0;
 }

@@ -24,7 +24,9 @@ class KeptFile {
 
   // relaxed: who finds an old number goes through take_back()
   int descriptor() const { return now_.load(std::memory_order_relaxed); }
-  // After a call with `lost` failed with EBADF: whether descriptor() is open again. Keeps errno.
+  // Whether descriptor() is open and still this file. Thread-safe.
+  bool is_here() const;
+  // After a call with `lost` failed: whether descriptor() is this file again. Keeps errno.
   bool take_back(int lost);
 
   // Whether one of them is this file, as stat(2) names it. Thread-safe; keeps errno.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "base/mutex.hpp"
 #include "base/raw_call.hpp"
@@ -121,16 +122,12 @@ class RealKernel final : public Kernel {
 
 Status RealKernel::open() {
   // In a forked child the inherited descriptors are the parent's: only the child's copies of the numbers are closed.
-  if (int inherited = fault_fd_.exchange(-1); inherited >= 0) close(inherited);
-  for (int* inherited : {&self_fd_, &pagemap_fd_, &maps_fd_}) {
-    if (*inherited >= 0) close(*inherited);
-    *inherited = -1;
-  }
+  close_high(fault_fd_.exchange(-1));
+  for (int* inherited : {&self_fd_, &pagemap_fd_, &maps_fd_}) close_high(std::exchange(*inherited, -1));
   keeper_.after_fork_in_child();
   KeptFile::after_fork_in_child();
   taking_back_.reset_after_fork();
-  for (std::atomic<int>& copier : copiers_)
-    if (int descriptor = copier.exchange(-1); descriptor >= 0) close(descriptor);
+  for (std::atomic<int>& copier : copiers_) close_high(copier.exchange(-1));
   if (device_fd_ < 0 && (device_fd_ = open_fault_device()) >= 0) device_fd_ = move_high(device_fd_);
   blocking_ = true;
 
@@ -172,7 +169,7 @@ auto RealKernel::with_faults(Call&& call) {
 bool RealKernel::take_faults_back(int lost) {
   LockGuard guard(taking_back_);
   if (fault_fd_.load() != lost) return true;  // another thread has done it
-  int error = errno, fresh = keeper_.take_back(kept_fault_fd_);
+  int error = errno, fresh = keeper_.take_back(kept_fault_fd_, lost);
   if (fresh >= 0) fault_fd_.store(fresh);
   errno = error;
   return fresh >= 0;
