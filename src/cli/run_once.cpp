@@ -19,6 +19,7 @@
 #include "cli/supervise.hpp"
 #include "cli/tracing.hpp"
 #include "far/url.hpp"
+#include "kernel/probe.hpp"
 #include "policy/plugin.hpp"
 
 namespace hinterland::cli {
@@ -60,11 +61,21 @@ std::string text_for_program(const Option& row, const Value& value) {
   return value.text;
 }
 
+// Whether the kernel's MOVE takes pages, which refuses those that it has pinned.
+bool sees_pins(const CommandLine& line) {
+  constexpr std::uint64_t kWithoutMove = 1U << 1;  // in the order of the choices
+  if (line.text(OptionId::take) == "protect" || (line.number(OptionId::without) & kWithoutMove) != 0) return false;
+  Result<ProbedDescriptor> probed = open_fault_descriptor();
+  if (!probed) return true;  // said elsewhere
+  close(probed->descriptor);
+  return probed->features.move;
+}
+
 }  // namespace
 
 Result<std::string> libraries_for(const CommandLine& line) {
   Result<std::string> library = find_preload_library();
-  if (!library || line.text(OptionId::fault) != "signal") return library;
+  if (!library || (line.text(OptionId::fault) != "signal" && sees_pins(line))) return library;
   Result<std::string> more = find_signal_library();
   if (!more) return more;
   return *library + ":" + *more;

@@ -21,7 +21,7 @@ void fit_into_group(CommandLine& line);
 // With --local-total each process begins with a first share of it.
 void settle_shares(CommandLine& line);
 
-// What --fault calls for, as LD_PRELOAD has it.
+// What --fault and this kernel call for, as LD_PRELOAD has it.
 Result<std::string> libraries_for(const CommandLine& line);
 
 // Into this process's environment, for the program.

@@ -200,6 +200,16 @@ class Pager {
   void hold(std::uintptr_t address, std::size_t length);
   void let_go(std::uintptr_t address, std::size_t length);
 
+  // --- what system calls use (docs/adr/0078-pins-without-move.md) --------------------------------------------------
+  // Whether pages that the kernel has pinned stay by themselves: MOVE refuses them. Copying cannot see them.
+  bool sees_pins() const;
+  // For a system call that is about to read (write: or fill) these bytes: holds what of them lies in the window until
+  // let_go_after_call(), and by signal brings it in. False: some of it cannot be had, or is not mapped, which is left
+  // to the system call. Next to nothing where the bytes are there. Callable in a signal handler of the program's.
+  // Both keep errno.
+  bool hold_for_call(std::uintptr_t address, std::size_t length, bool write);
+  void let_go_after_call(std::uintptr_t address, std::size_t length);
+
   // --- signal mode (bus_signal.hpp) -----------------------------------------------------------------------------
   bool faults_by_signal() const;
   // In the SIGBUS handler, under InsideRuntime. The address lies in the window.
@@ -207,12 +217,6 @@ class Pager {
   // The page has to come from a device that does not answer at once, or is on its way: a guess, for who has something
   // else to do meanwhile.
   bool is_far_away(std::uintptr_t address) const;
-  // For a system call that is about to read (write: or fill) these bytes: brings in what of them lies in the window,
-  // and holds it until let_go_after_call(). False: some of it cannot be had, or is not mapped, which is left to the
-  // system call. Next to nothing where the bytes are there. Callable in a signal handler of the program's.
-  // Both keep errno.
-  bool hold_for_call(std::uintptr_t address, std::size_t length, bool write);
-  void let_go_after_call(std::uintptr_t address, std::size_t length);
 
   // This process is a copy that was made without before_fork(): its regions stayed with the parent.
   bool is_copy() const;

@@ -2,7 +2,9 @@
 // would give up without a word (the end of a thread, priority-inheriting futexes).
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 
+#include "base/own_stack.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/page/undisturbed.hpp"
 #include "paging/pager_impl.hpp"
@@ -84,9 +86,26 @@ bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write
     const PageIndex page = impl.core.window.index_of(at);
     impl.core.marks.hold(page);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    there = impl.signal_faults.is_there(page, write) && there;
+    if (impl.core.faults_by_signal)
+      there = impl.signal_faults.is_there(page, write) && there;
+    else
+      impl.wait_until_nobody_takes(page);
   }
   return there || impl.bring(address, length, write);
+}
+
+// By message the kernel brings in what it needs itself. Who took the busy bit before the mark was there may still
+// take the page away, under what the call pins. The bit is not taken here: a handler of the program's that touches
+// the page could interrupt us.
+void Pager::Impl::wait_until_nobody_takes(PageIndex page) {
+  const int saved_errno = errno;
+  for (unsigned tries = 0;; ++tries) {
+    const PageWord word = core.pages[page].load();
+    if (!word.busy() || word.state() != PageState::resident) break;
+    const timespec nap{0, 20'000};  // a mover keeps a page for microseconds
+    tries < 200 ? __builtin_ia32_pause() : static_cast<void>(nanosleep(&nap, nullptr));
+  }
+  errno = saved_errno;
 }
 
 // As let_go(), which takes more care than is needed while the policy need not be told.
@@ -96,21 +115,24 @@ void Pager::let_go_after_call(std::uintptr_t address, std::size_t length) {
   for_each_page_of(core, address, length, [&](PageIndex page, std::uintptr_t) {
     if (!core.marks.let_go(page)) return;
     struct Page {
-      Impl& parts;
+      Impl* parts;
       PageIndex index;
-    } left{*impl_, page};
+      void may_leave() {
+        HeapCalls::Call call(parts->heap_calls);
+        parts->may_leave(index);
+      }
+    } left{impl_, page};
     Undisturbed undisturbed;  // the page will be busy in our hands
-    bus_signal::on_local_stack(
-        [](void* argument) {
-          auto* asked = static_cast<Page*>(argument);
-          HeapCalls::Call call(asked->parts.heap_calls);
-          asked->parts.may_leave(asked->index);
-        },
-        &left, sizeof left);
+    if (core.faults_by_signal)
+      bus_signal::on_local_stack([](void* argument) { static_cast<Page*>(argument)->may_leave(); }, &left,
+                                 sizeof left);
+    else
+      on_own_stack([left]() mutable { left.may_leave(); });
   });
   errno = saved_errno;
 }
 
+bool Pager::sees_pins() const { return impl_->core.take_by_move; }
 bool Pager::faults_by_signal() const { return impl_->core.faults_by_signal; }
 
 FaultOutcome Pager::serve_fault(std::uintptr_t address, bool write, bool write_protect) {

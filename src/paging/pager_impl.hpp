@@ -157,6 +157,8 @@ struct Pager::Impl {
 
   // --- pager_holding.cpp
   void may_leave(PageIndex page);
+  // An evictor that took the page's busy bit before it was marked as held is done with it.
+  void wait_until_nobody_takes(PageIndex page);
   // In signal mode, for the kernel: SignalFaults::bring() of each page of the range that lies in the window, where it
   // may be called. Any thread of the program.
   bool bring(std::uintptr_t address, std::size_t length, bool write);

@@ -60,11 +60,12 @@ long as_libc(long result) {
 }
 
 // In signal mode the kernel serves no fault on what the arguments lead to, be it the word of a futex, of which the
-// C++ library's waiting on atomics is made.
+// C++ library's waiting on atomics is made. And what a call pins may have to be held.
 // Not inlined: called last, it needs no frame of its caller's, on what may be a small stack.
 __attribute__((noinline)) long held_call(long number, long a, long b, long c, long d, long e, long f) {
   const long all[] = {a, b, c, d, e, f};
-  const bool holds = mode() == Mode::far && pager().faults_by_signal() && &hl_held_system_call != nullptr;
+  const bool holds =
+      mode() == Mode::far && (pager().faults_by_signal() || !pager().sees_pins()) && &hl_held_system_call != nullptr;
   return as_libc(holds ? hl_held_system_call(number, all)
                        : raw::call(number, all[0], all[1], all[2], all[3], all[4], all[5]));
 }

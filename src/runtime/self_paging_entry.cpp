@@ -23,6 +23,8 @@ void let_go(std::uintptr_t address, std::size_t length) { g_pager->let_go_after_
 __attribute__((visibility("default"))) constinit struct hl_self_paging hl_self_paging = {
     .base = 0,
     .size = 0,
+    .by_signal = false,
+    .sees_pins = true,
     .hold = hinterland::hint::hold,
     .let_go = hinterland::hint::let_go,
     .change_action = hinterland::bus_signal::change_action,
@@ -35,5 +37,7 @@ __attribute__((visibility("default"))) constinit struct hl_self_paging hl_self_p
 void hinterland::hint::begin_self_paging() {
   g_pager = Pager::current();
   hl_self_paging.base = g_pager->window_base();
+  hl_self_paging.by_signal = g_pager->faults_by_signal();
+  hl_self_paging.sees_pins = g_pager->sees_pins();
   hl_self_paging.size = g_pager->window_bytes();
 }

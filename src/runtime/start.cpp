@@ -55,8 +55,8 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   if (observer_of != nullptr) options.observer = observer_of(*settings);
   options.observe_on_request = observe_on_request;
   Result<Pager*> started = Pager::start(options, kernel, std::move(*device));
-  if (started && settings->faults_by_signal) {
-    if (&hl_signal_library == nullptr)
+  if (started && (settings->faults_by_signal || !(*started)->sees_pins())) {
+    if (&hl_signal_library == nullptr && settings->faults_by_signal)
       log::warning(
           "faults are served by signal, but libhinterland-signal.so is not loaded: system calls on far memory fail "
           "with "

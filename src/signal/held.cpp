@@ -55,7 +55,7 @@ Held::Piece* Held::place() {
 
 bool Held::hold(const void* pointer, std::size_t bytes, bool write) {
   if (pointer == nullptr || bytes == 0) return true;
-  if (!is_far(pointer) && !is_far(static_cast<const char*>(pointer) + (bytes - 1))) return true;
+  if (!is_in_window(pointer) && !is_in_window(static_cast<const char*>(pointer) + (bytes - 1))) return true;
   Piece* piece = place();
   if (piece == nullptr) return true;  // then the call may fail with EFAULT
   *piece = {reinterpret_cast<std::uintptr_t>(pointer), bytes};

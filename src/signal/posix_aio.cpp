@@ -5,61 +5,20 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/raw_call.hpp"
 #include "base/readable.hpp"
-#include "base/units.hpp"
-#include "signal/held.hpp"
+#include "signal/held_notes.hpp"
 #include "signal/interposed.hpp"
-#include "signal/local_memory.hpp"
-#include "signal/tried_lock.hpp"
 
 using namespace hinterland;
 
 namespace {
 
-// A piece that is held for the request of a block.
-struct Note {
-  const aiocb* block;
-  std::uintptr_t address;
-  std::size_t bytes;
-};
-
-std::atomic<bool> g_busy{false};
-Note* g_notes = nullptr;
-std::size_t g_count = 0, g_room = 0;
-
-bool note(const Note& what) {
-  if (g_count == g_room) {
-    const std::size_t room = g_room == 0 ? kPageSize / sizeof(Note) : g_room * 2;
-    auto* larger = static_cast<Note*>(map_local(room * sizeof(Note)));
-    if (larger == nullptr) return false;
-    if (g_room != 0) std::memcpy(larger, g_notes, g_count * sizeof(Note));
-    if (g_room != 0) unmap_local(g_notes, g_room * sizeof(Note));
-    g_notes = larger;
-    g_room = room;
-  }
-  g_notes[g_count++] = what;
-  return true;
-}
-
-template <typename Is>
-void let_go_where(Is&& is) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < g_count; ++i) {
-    const Note now = g_notes[i];
-    if (is(now))
-      hl_self_paging.let_go(now.address, now.bytes);
-    else
-      g_notes[kept++] = now;
-  }
-  g_count = kept;
-}
+constinit HeldNotes<const aiocb*> g_notes;
 
 void let_go_of(const aiocb* block) {
-  TriedLock lock(g_busy);
-  if (lock) let_go_where([block](const Note& now) { return now.block == block; });
+  g_notes.let_go_where([block](const aiocb* other) { return other == block; });
 }
 
 bool names_bytes(int operation) { return operation == LIO_READ || operation == LIO_WRITE; }
@@ -71,10 +30,7 @@ void hold(const aiocb* block, int operation) {
   // The same block again: what it was held for is done.
   let_go_of(block);
   if (names_bytes(operation)) held.out(const_cast<const void*>(block->aio_buf), block->aio_nbytes);
-  TriedLock lock(g_busy);
-  held.hand_over([&](std::uintptr_t address, std::size_t bytes) {
-    if (!lock || !note({block, address, bytes})) hl_self_paging.let_go(address, bytes);
-  });
+  g_notes.take_over(held, block);
 }
 
 int made(const aiocb* block, int result) {
@@ -87,22 +43,22 @@ constexpr int kEntriesMax = 65536;  // more in one list: held as far as that
 }  // namespace
 
 // Those with and without 64 in their names are the same on x86-64.
-#define HL_REQUEST(name, operation)               \
-  HL_INTERPOSED(int, name, (aiocb * block)) {     \
-    if (!self_paging()) return NEXT(name)(block); \
-    hold(block, operation);                       \
-    return made(block, NEXT(name)(block));        \
+#define HL_REQUEST(name, operation)              \
+  HL_INTERPOSED(int, name, (aiocb * block)) {    \
+    if (!holds_pins()) return NEXT(name)(block); \
+    hold(block, operation);                      \
+    return made(block, NEXT(name)(block));       \
   }
 HL_REQUEST(aio_read, LIO_READ)
 HL_REQUEST(aio_read64, LIO_READ)
 HL_REQUEST(aio_write, LIO_WRITE)
 HL_REQUEST(aio_write64, LIO_WRITE)
 
-#define HL_DURABLE(name)                               \
-  HL_INTERPOSED(int, name, (int how, aiocb* block)) {  \
-    if (!self_paging()) return NEXT(name)(how, block); \
-    hold(block, LIO_NOP);                              \
-    return made(block, NEXT(name)(how, block));        \
+#define HL_DURABLE(name)                              \
+  HL_INTERPOSED(int, name, (int how, aiocb* block)) { \
+    if (!holds_pins()) return NEXT(name)(how, block); \
+    hold(block, LIO_NOP);                             \
+    return made(block, NEXT(name)(how, block));       \
   }
 HL_DURABLE(aio_fsync)
 HL_DURABLE(aio_fsync64)
@@ -110,7 +66,7 @@ HL_DURABLE(aio_fsync64)
 #define HL_RESULT(name)                           \
   HL_INTERPOSED(ssize_t, name, (aiocb * block)) { \
     const ssize_t result = NEXT(name)(block);     \
-    if (!self_paging()) return result;            \
+    if (!holds_pins()) return result;             \
     const int saved_errno = errno;                \
     let_go_of(block);                             \
     errno = saved_errno;                          \
@@ -121,7 +77,7 @@ HL_RESULT(aio_return64)
 
 #define HL_LIST(name)                                                                                       \
   HL_INTERPOSED(int, name, (int mode, aiocb* const list[], int count, sigevent* event)) {                   \
-    if (!self_paging()) return NEXT(name)(mode, list, count, event);                                        \
+    if (!holds_pins()) return NEXT(name)(mode, list, count, event);                                         \
     for (int i = 0; i < count && i < kEntriesMax; ++i)                                                      \
       if (list[i] != nullptr && list[i]->aio_lio_opcode != LIO_NOP) hold(list[i], list[i]->aio_lio_opcode); \
     return NEXT(name)(mode, list, count, event);                                                            \

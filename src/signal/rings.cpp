@@ -221,6 +221,7 @@ void remember(int descriptor, const io_uring_params& about) {
     if (free.descriptor.compare_exchange_strong(none, descriptor)) ring = &free;
   }
   if (ring == nullptr) return;
+  ring_begins(descriptor);
   TriedLock lock(ring->busy);
   if (!lock) return;
   let_go_where(*ring, [](const Note&) { return true; });

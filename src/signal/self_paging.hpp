@@ -1,5 +1,6 @@
-// What the runtime offers to this library in signal mode. The runtime room fills it in
-// (runtime/self_paging_entry.cpp); the library finds it when it is loaded, or does nothing.
+// What the runtime offers to this library: in signal mode, and where it cannot see what the kernel has pinned
+// (docs/adr/0078-pins-without-move.md). The runtime room fills it in (runtime/self_paging_entry.cpp); the library
+// finds it when it is loaded, or does nothing.
 #pragma once
 
 #include <signal.h>
@@ -10,9 +11,13 @@
 extern "C" {
 
 struct hl_self_paging {
-  // The window of far memory; size 0: faults are not served by signal here, and nothing below may be called.
+  // The window of far memory; size 0: nothing is to be done here, and nothing below may be called.
   std::uintptr_t base;
   std::size_t size;
+  // Faults are served by signal: all that system calls use is held. Else it is what they may pin.
+  bool by_signal;
+  // What the kernel has pinned stays by itself. Else it is held for as long as the kernel may have it.
+  bool sees_pins;
   // Pager::hold_for_call() and let_go(): the bytes stay where the kernel finds them, and may be written by it if
   // `write`. True: all of them are there. Keep errno.
   bool (*hold)(std::uintptr_t address, std::size_t length, bool write);
@@ -40,9 +45,12 @@ void hl_make_calls_at(std::uintptr_t gate, std::uintptr_t handler_end) __attribu
 
 namespace hinterland {
 
-inline bool self_paging() { return &hl_self_paging != nullptr && hl_self_paging.size != 0; }
-inline bool is_far(const void* pointer) {
-  return self_paging() && reinterpret_cast<std::uintptr_t>(pointer) - hl_self_paging.base < hl_self_paging.size;
+inline bool holds_pins() { return &hl_self_paging != nullptr && hl_self_paging.size != 0; }
+inline bool self_paging() { return holds_pins() && hl_self_paging.by_signal; }
+inline bool is_in_window(const void* pointer) {
+  return holds_pins() && reinterpret_cast<std::uintptr_t>(pointer) - hl_self_paging.base < hl_self_paging.size;
 }
+// By signal, where no system call may find it missing.
+inline bool is_far(const void* pointer) { return self_paging() && is_in_window(pointer); }
 
 }  // namespace hinterland

@@ -220,16 +220,40 @@ HL_OWN_FRAME long transfer_between(long number, Arguments a) {
   return held.done(make(number, a));
 }
 
-HL_OWN_FRAME long registering(Arguments a) {
+// io_getevents and io_pgetevents: the events are the fourth argument.
+HL_OWN_FRAME long gather(long number, Arguments a) {
   Held held;
-  hold_registered(held, a[1], pointer<const void>(a[2]), static_cast<std::uint32_t>(a[3]));
-  return held.done(make(SYS_io_uring_register, a));
+  if (self_paging()) {
+    for (const Lead& lead : kLeads)
+      if (lead.number == number) hold_lead(held, lead, a);
+    hold_page(held, a[4]);
+  }
+  const long count = make(number, a);
+  if (!hl_self_paging.sees_pins && count > 0) {
+    held.in(pointer<const void>(a[3]), static_cast<std::size_t>(count) * 32);
+    completed(a[0], pointer<const void>(a[3]), count);
+  }
+  return held.done(count);
 }
 
 }  // namespace
 }  // namespace hinterland
 
 using namespace hinterland;
+
+// What only signal mode needs.
+static long held_by_number(long number, const long (&a)[6]) {
+  switch (number) {
+    case SYS_sendto:
+    case SYS_recvfrom:
+      return socket_transfer(number, a);
+    case SYS_execve:
+    case SYS_execveat:
+      return execute_held(number, a);
+    default:
+      return held_by_table(number, a);
+  }
+}
 
 static long as_libc(long result) {
   if (!raw::failed(result)) return result;
@@ -238,6 +262,7 @@ static long as_libc(long result) {
 }
 
 extern "C" __attribute__((visibility("default"))) long hl_held_system_call(long number, const long (&a)[6]) {
+  if (!holds_pins()) return make(number, a);
   switch (number) {
     case SYS_read:
     case SYS_write:
@@ -251,25 +276,27 @@ extern "C" __attribute__((visibility("default"))) long hl_held_system_call(long 
     case SYS_preadv2:
     case SYS_pwritev2:
       return vector_transfer(number, a);
-    case SYS_sendto:
-    case SYS_recvfrom:
-      return socket_transfer(number, a);
     case SYS_process_vm_readv:
     case SYS_process_vm_writev:
       return transfer_between(number, a);
     case SYS_io_submit:
       return submit_held(a[0], a[1], pointer<const void>(a[2]));
+    case SYS_io_getevents:
+    case SYS_io_pgetevents:
+      return gather(number, a);
+    case SYS_io_destroy: {
+      const long result = make(number, a);
+      if (!raw::failed(result)) context_ended(a[0]);
+      return result;
+    }
     case SYS_io_uring_register:
-      return registering(a);
+      return register_held(a);
     case SYS_io_uring_setup:
       return set_up_ring(a);
     case SYS_io_uring_enter:
       return enter_ring(a);
-    case SYS_execve:
-    case SYS_execveat:
-      return execute_held(number, a);
-    default:
-      return held_by_table(number, a);
+    default:  // pins nothing that the kernel writes to
+      return self_paging() ? held_by_number(number, a) : make(number, a);
   }
 }
 

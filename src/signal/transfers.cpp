@@ -30,24 +30,24 @@ bool reads_on(int descriptor) {
 
 }  // namespace hinterland
 
+using hinterland::holds_pins;
 using hinterland::in_steps;
-using hinterland::self_paging;
 using hinterland::vector_in_steps;
 
 HL_INTERPOSED(ssize_t, read, (int file, void* bytes, size_t count)) {
-  if (!self_paging()) return NEXT(read)(file, bytes, count);
+  if (!holds_pins()) return NEXT(read)(file, bytes, count);
   return in_steps(file, bytes, count, false,
                   [=](void* at, size_t size, size_t) { return NEXT(read)(file, at, size); });
 }
 HL_INTERPOSED(ssize_t, write, (int file, const void* bytes, size_t count)) {
-  if (!self_paging()) return NEXT(write)(file, bytes, count);
+  if (!holds_pins()) return NEXT(write)(file, bytes, count);
   return in_steps(file, bytes, count, true,
                   [=](void* at, size_t size, size_t) { return NEXT(write)(file, at, size); });
 }
 
 #define HL_AT_OFFSET(name, pointer, in)                                                 \
   HL_INTERPOSED(ssize_t, name, (int file, pointer bytes, size_t count, off_t offset)) { \
-    if (!self_paging()) return NEXT(name)(file, bytes, count, offset);                  \
+    if (!holds_pins()) return NEXT(name)(file, bytes, count, offset);                   \
     return in_steps(file, bytes, count, in, [=](void* at, size_t size, size_t done) {   \
       return NEXT(name)(file, at, size, offset + static_cast<off_t>(done));             \
     });                                                                                 \
@@ -59,7 +59,7 @@ HL_AT_OFFSET(pwrite64, const void*, true)
 
 #define HL_VECTOR(name, in)                                                                                \
   HL_INTERPOSED(ssize_t, name, (int file, const iovec* parts, int count)) {                                \
-    if (!self_paging()) return NEXT(name)(file, parts, count);                                             \
+    if (!holds_pins()) return NEXT(name)(file, parts, count);                                              \
     return vector_in_steps(file, parts, count, in,                                                         \
                            [=](const iovec* at, int some, size_t) { return NEXT(name)(file, at, some); }); \
   }
@@ -68,7 +68,7 @@ HL_VECTOR(writev, true)
 
 #define HL_VECTOR_AT_OFFSET(name, in)                                                            \
   HL_INTERPOSED(ssize_t, name, (int file, const iovec* parts, int count, off_t offset)) {        \
-    if (!self_paging()) return NEXT(name)(file, parts, count, offset);                           \
+    if (!holds_pins()) return NEXT(name)(file, parts, count, offset);                            \
     return vector_in_steps(file, parts, count, in, [=](const iovec* at, int some, size_t done) { \
       return NEXT(name)(file, at, some, offset + static_cast<off_t>(done));                      \
     });                                                                                          \
@@ -81,7 +81,7 @@ HL_VECTOR_AT_OFFSET(pwritev64, true)
 // offset -1: from and to the file's own position.
 #define HL_VECTOR_WITH_FLAGS(name, in)                                                                   \
   HL_INTERPOSED(ssize_t, name, (int file, const iovec* parts, int count, off_t offset, int flags)) {     \
-    if (!self_paging()) return NEXT(name)(file, parts, count, offset, flags);                            \
+    if (!holds_pins()) return NEXT(name)(file, parts, count, offset, flags);                             \
     return vector_in_steps(file, parts, count, in, [=](const iovec* at, int some, size_t done) {         \
       return NEXT(name)(file, at, some, offset < 0 ? offset : offset + static_cast<off_t>(done), flags); \
     });                                                                                                  \

@@ -94,7 +94,7 @@ ssize_t vector_in_steps(int descriptor, const iovec* parts, int count, bool in, 
     return one(parts, count, 0);
   for (int i = 0; i < count; ++i) {
     bytes += parts[i].iov_len;
-    far = far || is_far(parts[i].iov_base);
+    far = far || is_in_window(parts[i].iov_base);
   }
   if (far && bytes > kHeldMax && !is_one_message(descriptor))
     return parts_in_steps(parts, count, in, in || reads_on(descriptor), one);

@@ -1,5 +1,4 @@
-// The kernel works on pages by itself: O_DIRECT files, Linux AIO, io_uring with plain and registered buffers. Without
-// MOVE a page may be taken while the kernel writes into it (docs/running.md): then only what is copied is tried.
+// The kernel works on pages by itself: O_DIRECT files, Linux AIO, io_uring with plain and registered buffers.
 #include "common.h"
 
 #include <liburing.h>
@@ -180,26 +179,21 @@ static int has_io_uring(void) {
 
 int main(void) {
   check_preloaded();
-  const char* copies_only = getenv("KERNEL_ACCESS_COPIES_ONLY");
   g_bytes = big_bytes();
   // Aligned, as O_DIRECT asks.
   CHECK(posix_memalign((void**)&g_from, 4096, g_bytes) == 0);
   g_to = big_mmap(g_bytes);
-  if (copies_only == NULL) {
-    direct_reads_and_writes();
-    linux_aio();
-  }
+  direct_reads_and_writes();
+  linux_aio();
   // By signal, without --catch, its requests find what is there (docs/tuning.md).
   if (getenv("KERNEL_ACCESS_WITHOUT_RING") != NULL || !has_io_uring()) return 0;
   int file = scratch_file(0);
   ring_file("io_uring", file, 3);
-  if (copies_only == NULL) {
-    registered_buffers(file);
-    int direct = direct_file();
-    if (direct >= 0) ring_file("io_uring, O_DIRECT", direct, 4);
-    if (direct >= 0) registered_buffers(direct);
-    if (direct >= 0) close(direct);
-  }
+  registered_buffers(file);
+  int direct = direct_file();
+  if (direct >= 0) ring_file("io_uring, O_DIRECT", direct, 4);
+  if (direct >= 0) registered_buffers(direct);
+  if (direct >= 0) close(direct);
   close(file);
   return 0;
 }

@@ -2,12 +2,16 @@
 #include "common.h"
 
 #include <linux/aio_abi.h>
+#include <signal.h>
 #include <time.h>
 
 int io_setup(int count, aio_context_t* context);
 int io_submit(aio_context_t context, long count, struct iocb** blocks);
 int io_cancel(aio_context_t context, struct iocb* block, struct io_event* event);
 int io_getevents(aio_context_t context, long least, long most, struct io_event* events, struct timespec* timeout);
+int io_pgetevents(aio_context_t context, long least, long most, struct io_event* events, struct timespec* timeout,
+                  sigset_t* mask);
+int io_destroy(aio_context_t context);
 
 enum { kBlocks = 40, kStep = 64 << 10, kPage = 4096 };
 
@@ -32,7 +36,11 @@ static void transfer(const char* what, int command, int file, char* memory) {
   struct timespec* limit = (struct timespec*)(g_blocks + (size_t)kBlocks * kPage);
   *limit = (struct timespec){10, 0};
   push_out();
-  int got = io_getevents(*g_context, kBlocks, kBlocks, g_events, limit);
+  // Half of them each way.
+  sigset_t none;
+  sigemptyset(&none);
+  int got = io_pgetevents(*g_context, kBlocks / 2, kBlocks / 2, g_events, limit, &none);
+  if (got >= 0) got += io_getevents(*g_context, kBlocks - got, kBlocks - got, g_events + got, limit);
   int whole = 0;
   for (int i = 0; i < got; ++i) whole += g_events[i].res == kStep;
   printf("%s: %d events, %d whole\n", what, got, whole);
@@ -53,9 +61,20 @@ int main(void) {
   transfer("write", IOCB_CMD_PWRITE, file, from);
   transfer("read", IOCB_CMD_PREAD, file, to);
   printf("wrong words %zu\n", wrong_words(to, kBlocks * kStep, 1));
+  // The kernel writes to pages that it has pinned, while the program's other memory passes through the budget.
+  int direct = scratch_file(O_DIRECT);
+  for (int round = 0; direct >= 0 && round < 8; ++round) {
+    fill(from, kBlocks * kStep, 2 + (uint64_t)round);
+    transfer("direct write", IOCB_CMD_PWRITE, direct, from);
+    memset(to, 0x77, kBlocks * kStep);
+    transfer("direct read", IOCB_CMD_PREAD, direct, to);
+    push_out();
+    printf("wrong words %zu\n", wrong_words(to, kBlocks * kStep, 2 + (uint64_t)round));
+  }
   struct iocb* wrong[] = {(struct iocb*)8};
   printf("a wrong block %d, a wrong list %d\n", io_submit(*g_context, 1, wrong),
          io_submit(*g_context, 1, (struct iocb**)8));
   printf("nothing to cancel %d\n", io_cancel(*g_context, g_list[0], g_events) < 0);
+  printf("destroyed %d\n", io_destroy(*g_context));
   return 0;
 }

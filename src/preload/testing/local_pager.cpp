@@ -323,6 +323,7 @@ void Pager::thread_ended() {}
 
 // --- signal mode: nothing faults here
 bool Pager::faults_by_signal() const { return false; }
+bool Pager::sees_pins() const { return true; }
 bool Pager::hold_for_call(std::uintptr_t, std::size_t, bool) { return true; }
 void Pager::let_go_after_call(std::uintptr_t, std::size_t) {}
 bool bus_signal::installed() { return false; }
