@@ -93,5 +93,32 @@ TEST_F(PagerPins, WhatTheKernelWritesToPinnedPagesIsNotLost) {
     });
 }
 
+// What comes in may be the only page that can leave. Who brought it may not take it again before it was used: the thread
+// would fault on it for ever.
+TEST_F(PagerPins, AFaultIsOverThoughAllElseIsHeld) {
+  constexpr std::uint64_t kHeld = Pager::kMinimumBudgetBytes / kPageSize;
+  for (bool by_signal : {false, true}) {
+    run_with_real_pager({.faults_by_signal = by_signal}, [](Pager& pager) -> std::string {
+      const std::intptr_t mapped = pager.map(kPages * kPageSize, kPageSize, PROT_READ | PROT_WRITE);
+      if (mapped < 0) return "cannot map";
+      const Memory memory{static_cast<std::uintptr_t>(mapped)};
+      for (std::uint64_t round = 0; round < 3; ++round)
+        for (std::uint64_t i = 0; i < kPages; ++i) memory.word(i * 1031 % kPages) = i;  // scattered
+      memory.write(0, kPages, 0);
+      pager.hold_for_call(memory.base, kHeld * kPageSize, true);
+      memory.write(0, kHeld, 1);
+      std::uint64_t wrong = 0;
+      for (std::uint64_t i = 0; i < kPages; i += 2) {
+        const std::uint64_t page = i * 1031 % kPages;
+        if (page < kHeld) continue;
+        wrong += memory.word(page) != page * 3;
+        memory.word(page) = page * 3;
+      }
+      pager.let_go_after_call(memory.base, kHeld * kPageSize);
+      return wrong + memory.wrong(0, kHeld, 0, 1) == 0 ? "" : "wrong";
+    });
+  }
+}
+
 }  // namespace
 }  // namespace hinterland::testing

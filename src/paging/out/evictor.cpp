@@ -17,8 +17,9 @@ Result<std::unique_ptr<Evictor>> Evictor::create(Core& core) {
   return evictor;
 }
 
-std::size_t Evictor::reclaim(std::size_t wanted) {
+std::size_t Evictor::reclaim(std::size_t wanted, PageIndex spared) {
   LockGuard guard(mutex_);
+  spared_ = spared;
   settle();
   // Signed: a page that could not be written and was copied back takes a local page more, until its frame expires.
   std::ptrdiff_t freed = 0;
@@ -40,8 +41,9 @@ std::size_t Evictor::reclaim(std::size_t wanted) {
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(freed, 0));
 }
 
-std::optional<std::size_t> Evictor::take(std::size_t wanted) {
+std::optional<std::size_t> Evictor::take(std::size_t wanted, PageIndex spared) {
   if (!mutex_.try_lock()) return std::nullopt;
+  spared_ = spared;
   std::optional<std::size_t> taken;
   if (taken_count_ == 0) {
     std::size_t chosen = 0;
@@ -161,7 +163,7 @@ bool Evictor::accept(PageIndex page, Victim* victim) {
     core_.transitions.none(page, word);
     return false;
   }
-  if (must_stay(page, word) || core_.pinned.contains(page)) {
+  if (page == spared_ || must_stay(page, word) || core_.pinned.contains(page)) {
     core_.transitions.stay(page, word);
     return false;
   }

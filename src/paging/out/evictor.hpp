@@ -21,17 +21,19 @@ class Evictor {
  public:
   static constexpr std::uint32_t kBatchMax = 256;  // one flush for this many; more brings no more (the floor)
   static constexpr int kRoundsMax = 16;            // of one call to reclaim(): the work of a call is bounded
+  static constexpr PageIndex kNoPage{~std::uint64_t{0}};
 
   static Result<std::unique_ptr<Evictor>> create(Core& core);
 
   // Makes about `wanted` pages of local memory free. Returns how many became free; 0 when nothing could be taken
   // (all pinned, or the device refuses). Thread-safe. May block for the device when it is not synchronous.
-  std::size_t reclaim(std::size_t wanted);
+  // `spared` stays: the page that a thread is about to use. Where all others stay too, it would come and go for ever.
+  std::size_t reclaim(std::size_t wanted, PageIndex spared = kNoPage);
 
   // The same in two steps, by two threads: takes pages from the program, which costs less on some CPUs than on others
   // (ADR 0015), and leaves what has to be written for settle_taken(). Returns how many were taken; nothing when what
   // was taken before is not settled yet. At most kBatchMax. Until they are settled the pages are busy.
-  std::optional<std::size_t> take(std::size_t wanted);
+  std::optional<std::size_t> take(std::size_t wanted, PageIndex spared = kNoPage);
   void settle_taken();
   // The same without waiting: false when there is something to settle and somebody else is at work here. Who reclaims
   // may wait for frames that another evictor has taken and not settled.
@@ -107,6 +109,7 @@ class Evictor {
   // until their frames expire.
   std::ptrdiff_t freed_aside_ = 0;
   std::uint32_t park_sample_ = 0;
+  PageIndex spared_ = kNoPage;  // of this call
   std::size_t flushes_ = 0;  // of this round, as FlushShare counts them
   // A device had no space: dirty pages that would go there stay until then; 0: it has.
   std::array<std::uint64_t, far::kDevicesMax> full_until_ns_{};

@@ -112,9 +112,9 @@ class FaultHandler {
   bool reads_before_room(std::uint32_t pages, bool at_once);
   bool reclaims_here() const;
   bool takes_clean_pages_here();
-  void keep_room();
+  void keep_room(PageIndex served);
   int make_room_at_leisure();
-  std::optional<std::size_t> take_here();
+  std::optional<std::size_t> take_here(PageIndex served);
 
   Core& core_;
   Bringer bringer_;

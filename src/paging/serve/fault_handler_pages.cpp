@@ -70,7 +70,7 @@ void FaultHandler::serve_page(const FaultMessage& message) {
     case PageState::arriving:
       HL_CHECK(false && "a page on its way is busy");
   }
-  if (core_.budget.should_start()) keep_room();
+  if (core_.budget.should_start()) keep_room(page);
 }
 
 void FaultHandler::observe(const FaultMessage& message, FaultKind kind, bool expects_write) {

@@ -19,13 +19,13 @@ bool FaultHandler::takes_clean_pages_here() {
   return may && single_pages_ >= kScatteredFrom && !core_.budget.falls_behind() && !placement_.may_wake_reclaimer();
 }
 
-void FaultHandler::keep_room() {
+void FaultHandler::keep_room(PageIndex served) {
   if (core_.hermit != nullptr) return core_.hermit->charged();
   std::optional<std::size_t> taken = 0;
   if (reclaims_here())
-    taken = take_here();
+    taken = take_here(served);
   else if (takes_clean_pages_here())
-    taken = direct_.reclaim(kCleanPagesTakenHere);
+    taken = direct_.reclaim(kCleanPagesTakenHere, served);
   if (!taken) return;
   count(Counter::reclaim_handler_pages, *taken);
   if (*taken != 0)
@@ -51,10 +51,10 @@ int FaultHandler::make_room_at_leisure() {
 }
 
 // Nothing: what was taken last time is being written back, and that is soon enough.
-std::optional<std::size_t> FaultHandler::take_here() {
+std::optional<std::size_t> FaultHandler::take_here(PageIndex served) {
   if (core_.budget.falls_behind() || !settler_.ready() || !placement_.may_wake_helper())
-    return direct_.reclaim(kPagesTakenHere);
-  std::optional<std::size_t> taken = direct_.take(kPagesTakenHere);
+    return direct_.reclaim(kPagesTakenHere, served);
+  std::optional<std::size_t> taken = direct_.take(kPagesTakenHere, served);
   if (taken && *taken != 0) {
     settler_.call(place_.handler, direct_);
     placement_.woke_helper();
