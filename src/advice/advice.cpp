@@ -20,6 +20,7 @@ constexpr double kSmall = 0.01;                  // of the faults: of smaller pl
 constexpr double kCovered = 0.99;                // ... once the others have so many
 constexpr double kPays = 0.01;                   // of all waiting
 constexpr double kReplayedShare = 0.01;          // smaller places get the plain form without trying others
+constexpr double kRoundsCost = 0.15;             // of all waiting: a hint in a loop over rows (docs/performance.md)
 constexpr double kFewerPagesPay = 0.05;          // of all waiting: else better a page too many than a fault
 constexpr double kOrdered = 0.3, kSpans = 0.05, kWrites = 0.5, kSeldom = 0.1, kMostly = 0.8;
 constexpr int kEvictSoon = 15;
@@ -331,7 +332,7 @@ class Adviser {
       // Simpler ones come first, and win a draw. Replays do not know what a hint costs in each round: one before the
       // loop next to nothing, and seq, where it goes in order, a comparison with the last page.
       auto needed = [&](const Candidate& each) {
-        if (each.place == LoopPlace::before) return -0.03;
+        if (each.place == LoopPlace::before) return -kRoundsCost;
         if (each.hint.pages_after < all.front().hint.pages_after) return kFewerPagesPay;
         if (each.hint.sequential && advice.pattern.sequential >= kMostly) return -0.01;
         return each.hint.read_ahead != 0 ? 0.03 : 0.001;
