@@ -119,7 +119,8 @@ long submit_held(long context, long count, const void* blocks) {
     const Reading reading = outlasts ? keep_reading(held, context, one) : Reading{};
     const long result = held.done(raw::call(SYS_io_submit, context, 1, raw::word_of(block)));
     if (result == 1) continue;
-    if (outlasts) g_reading.let_go_where([reading](const Reading& other) { return other == reading; });
+    // One that does not tell itself from others stays held as they do.
+    if (reading.block != 0) g_reading.let_go_where([reading](const Reading& other) { return other == reading; });
     return taken != 0 ? taken : result;
   }
   return count;
