@@ -322,10 +322,13 @@ class Adviser {
     bool tried = report_.predicted && advice.share >= kReplayedShare;
     if (tried) {
       Prediction outcome;
-      outcome.waiting_ns = INFINITY;
+      const Costs idle = report_.costs.when_idle();
+      double least_ns = INFINITY;
       auto attempt = [&](const Candidate& each, double at_least) {
         Prediction tried_out = predictor_->with({{site, each.hint}}, steady_policy());
-        if (tried_out.waiting_ns >= outcome.waiting_ns * (1 - at_least)) return;
+        const double waiting_ns = waiting_of(tried_out.result, idle);
+        if (waiting_ns >= least_ns * (1 - at_least)) return;
+        least_ns = waiting_ns;
         outcome = tried_out;
         best = each;
       };

@@ -44,6 +44,7 @@ Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_
   double spared = std::max(static_cast<double>(handler_cost_ns), kSparedLeastNs);
   Latencies fetch(samples, {FaultKind::read, FaultKind::write});
   Costs costs;
+  costs.spared = spared;
   costs.measured = fetch.mean > 0;
   if (!costs.measured) fetch.mean = fetch.quick_ns = kLatencyUnknownNs;
   auto set = [&](FaultKind kind, double& by_fault, double& by_hint) {
@@ -61,6 +62,14 @@ Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_
   costs.protection_fault = std::min(costs.protection_fault, costs.fetch_fault);
   costs.protection_hint = std::min(costs.protection_hint, costs.fetch_hint);
   return costs;
+}
+
+Costs Costs::when_idle() const {
+  Costs idle = *this;
+  idle.fetch_fault = fetch_hint + spared;
+  idle.refault_fault = refault_hint + spared;
+  idle.protection_fault = protection_hint + spared;
+  return idle;
 }
 
 double waiting_of(const ReplayResult& result, const Costs& costs) {

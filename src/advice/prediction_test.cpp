@@ -50,6 +50,9 @@ TEST(CostsTest, AHintDoesNotWaitForTheScheduler) {
   Costs costs = costs_of(samples, 0);
   EXPECT_NEAR(costs.fetch_hint, 8000, 500);
   EXPECT_GT(costs.fetch_fault, 180'000);
+  // Forms of a hint are compared without that.
+  EXPECT_EQ(costs.when_idle().fetch_hint, costs.fetch_hint);
+  EXPECT_NEAR(costs.when_idle().fetch_fault, costs.fetch_hint + 2200, 1);
 }
 
 // What faults of this machine take more than hints, where it is more than what latencies say.
