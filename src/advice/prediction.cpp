@@ -44,7 +44,6 @@ Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_
   double spared = std::max(static_cast<double>(handler_cost_ns), kSparedLeastNs);
   Latencies fetch(samples, {FaultKind::read, FaultKind::write});
   Costs costs;
-  costs.spared = spared;
   costs.measured = fetch.mean > 0;
   if (!costs.measured) fetch.mean = fetch.quick_ns = kLatencyUnknownNs;
   auto set = [&](FaultKind kind, double& by_fault, double& by_hint) {
@@ -66,9 +65,9 @@ Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_
 
 Costs Costs::when_idle() const {
   Costs idle = *this;
-  idle.fetch_fault = fetch_hint + spared;
-  idle.refault_fault = refault_hint + spared;
-  idle.protection_fault = protection_hint + spared;
+  idle.fetch_fault = fetch_hint + kSparedLeastNs;
+  idle.refault_fault = refault_hint + kSparedLeastNs;
+  idle.protection_fault = protection_hint + kSparedLeastNs;
   return idle;
 }
 

@@ -18,7 +18,6 @@ struct Costs {
   double fetch_fault = 0, refault_fault = 0, protection_fault = 0;
   double fetch_hint = 0, refault_hint = 0, protection_hint = 0;
   double page_ahead = 1100;  // a page more with the same request: in, and out again
-  double spared = 0;         // what a fault takes more than a hint, at least
   bool measured = false;     // false: the trace has no latencies, and 10 us a fault are taken for them
   // As where nobody else wants the processors. What is compiled into a program is chosen by these: how long faults
   // waited for a processor was the machine's affair, that day.

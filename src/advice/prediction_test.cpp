@@ -53,6 +53,7 @@ TEST(CostsTest, AHintDoesNotWaitForTheScheduler) {
   // Forms of a hint are compared without that.
   EXPECT_EQ(costs.when_idle().fetch_hint, costs.fetch_hint);
   EXPECT_NEAR(costs.when_idle().fetch_fault, costs.fetch_hint + 2200, 1);
+  EXPECT_EQ(costs_of(samples, 70'000).when_idle().fetch_fault, costs.when_idle().fetch_fault);
 }
 
 // What faults of this machine take more than hints, where it is more than what latencies say.

@@ -93,8 +93,8 @@ TEST_F(PagerPins, WhatTheKernelWritesToPinnedPagesIsNotLost) {
     });
 }
 
-// What comes in may be the only page that can leave. Who brought it may not take it again before it was used: the thread
-// would fault on it for ever.
+// What comes in may be the only page that can leave. Who brought it may not take it again before it was used: the
+// thread would fault on it for ever.
 TEST_F(PagerPins, AFaultIsOverThoughAllElseIsHeld) {
   constexpr std::uint64_t kHeld = Pager::kMinimumBudgetBytes / kPageSize;
   for (bool by_signal : {false, true}) {

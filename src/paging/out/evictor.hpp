@@ -110,7 +110,7 @@ class Evictor {
   std::ptrdiff_t freed_aside_ = 0;
   std::uint32_t park_sample_ = 0;
   PageIndex spared_ = kNoPage;  // of this call
-  std::size_t flushes_ = 0;  // of this round, as FlushShare counts them
+  std::size_t flushes_ = 0;     // of this round, as FlushShare counts them
   // A device had no space: dirty pages that would go there stay until then; 0: it has.
   std::array<std::uint64_t, far::kDevicesMax> full_until_ns_{};
 };
