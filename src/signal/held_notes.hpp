@@ -31,8 +31,8 @@ class HeldNotes {
   // What is held for names of which is(name), which may change the name instead.
   template <typename Is>
   void let_go_where(Is&& is) {
-    if (count_.load(std::memory_order_relaxed) == 0)
-      return;  // relaxed: the caller noted it himself, or does not care
+    // relaxed: the caller noted it himself, or does not care
+    if (count_.load(std::memory_order_relaxed) == 0) return;
     TriedLock lock(busy_);
     if (!lock) return;
     std::size_t kept = 0;

@@ -20,8 +20,8 @@ class PageMarks {
   // An evictor was offered the page while it was held: the policy has forgotten it.
   static constexpr std::uint8_t kOffered = 0x40;
   // The other bits count who needs the page local: the kernel writes to it where it cannot wait for a fault (robust
-  // and priority-inheriting mutexes, the end of a thread; in signal mode any system call). A full count stays until
-  // the memory is given back.
+  // and priority-inheriting mutexes, the end of a thread; in signal mode any system call), or may have pinned it
+  // where that is not seen. A full count stays until the memory is given back.
   static constexpr std::uint8_t kHeldMax = 0x3f;
   static constexpr std::uint32_t kChunkPages = 512;
   // Of a chunk: some of its pages have marks; all of it was excluded from core files. So a program that excludes a
