@@ -75,6 +75,24 @@ if(HINTERLAND_SANITIZE STREQUAL "address")
   set(HINTERLAND_TEST_OPTIONS -O0)
 endif()
 
+# hl_not_hot(ROOM ...): what runs once a command, for milliseconds. It is built in half of the time.
+function(hl_not_hot)
+  if(NOT HINTERLAND_SANITIZE STREQUAL "thread")
+    foreach(room ${ARGN})
+      target_compile_options(hl_${room} PRIVATE ${HINTERLAND_TEST_OPTIONS})
+    endforeach()
+  endif()
+endfunction()
+
+# hl_computes(TEST ...): these compute for longer than the optimiser takes, so the address sanitizer's build optimises them too.
+function(hl_computes)
+  if(HINTERLAND_SANITIZE STREQUAL "address")
+    foreach(test ${ARGN})
+      target_compile_options(${test} PRIVATE -O1)
+    endforeach()
+  endif()
+endfunction()
+
 # hl_together(TARGET ...): their sources are compiled eight at a time, in half of the time: the headers are read once. Of
 # eight, no two may have something of the same name in their unnamed namespaces. Not for what is shipped.
 function(hl_together)
@@ -84,7 +102,7 @@ function(hl_together)
   set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 # Rooms for which that holds, where they are built for the unit tests alone.
-set(HINTERLAND_ROOMS_TOGETHER base kernel far_tcp server paging page_machine fiber)
+set(HINTERLAND_ROOMS_TOGETHER base kernel far far_tcp server paging page_machine fiber object trace advice cli)
 
 # hl_room(NAME SOURCES a.cpp ... [USES room ...] [LIBRARIES lib ...])
 # The static library hl_NAME out of this folder.

@@ -7,7 +7,6 @@
 namespace hinterland::trace {
 namespace {
 
-constexpr std::size_t kNone = SourceText::kNone;
 constexpr std::string_view kBinary[] = {
     "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "+",  "-",  "*", "/",   "%",
     "&", "|",  "^",  "<<", ">>", "&&", "||", "==", "!=", "<",   ">",   "<=", ">=", "?", "<=>", ","};
@@ -45,7 +44,7 @@ std::vector<Access> within(const std::vector<Access>& all, std::size_t first, st
 std::size_t operand_end(const SourceText& source, std::size_t sign) {
   std::size_t around = source.around(sign), i = sign + 1;
   for (; i < source.tokens().size(); ++i) {
-    if (around != kNone && i == source.partner(around)) break;
+    if (around != SourceText::kNone && i == source.partner(around)) break;
     if (source.around(i) == around && one_of(source.word(i), kOperandEnds)) break;
   }
   return i;

@@ -8,7 +8,6 @@
 namespace hinterland::trace {
 namespace {
 
-constexpr std::size_t kNone = SourceText::kNone;
 constexpr std::size_t kTypeTokensMax = 40;  // in <...> and (casts)
 
 constexpr std::string_view kBeforeExpression[] = {"return",   "else", "do",  "case",   "throw",
@@ -100,7 +99,8 @@ class Finder {
 
   // Not in sizeof(...).
   bool is_evaluated(std::size_t i) const {
-    for (std::size_t open = source_.around(i); open != kNone && open >= begin_; open = source_.around(open))
+    for (std::size_t open = source_.around(i); open != SourceText::kNone && open >= begin_;
+         open = source_.around(open))
       if (is(open, "(") && open > 0 && one_of(source_.word(open - 1), kUnevaluated)) return false;
     return true;
   }
@@ -121,7 +121,7 @@ class Finder {
     if (is_word(i - 1)) return one_of(source_.word(i - 1), kBeforeExpression);
     if (is(i - 1, ")")) {
       std::size_t open = source_.partner(i - 1);
-      return open != kNone && (is_control(open) || is_cast(open));
+      return open != SourceText::kNone && (is_control(open) || is_cast(open));
     }
     return !is(i - 1, "]") && !is(i - 1, "++") && !is(i - 1, "--");
   }
@@ -133,7 +133,7 @@ class Finder {
   // (T*)p, (unsigned long)x: brackets with nothing but a type, and an operand behind them.
   bool is_cast(std::size_t open) const {
     std::size_t close = source_.partner(open);
-    if (close == kNone || close == open + 1 || close - open > kTypeTokensMax) return false;
+    if (close == SourceText::kNone || close == open + 1 || close - open > kTypeTokensMax) return false;
     if (open > 0 && is_word(open - 1) && !one_of(source_.word(open - 1), kBeforeExpression)) return false;
     for (std::size_t i = open + 1; i < close; ++i)
       if (!is_word(i) && !is(i, "*") && !is(i, "&") && !is(i, "::") && !is(i, "<") && !is(i, ">") && !is(i, ","))
@@ -147,7 +147,7 @@ class Finder {
   bool begins_operand(std::size_t i) const {
     if (i > 0 && (is(i - 1, ".") || is(i - 1, "->") || is(i - 1, "::"))) return false;
     if (is(i, "(")) {
-      if (is_cast(i) || source_.partner(i) == kNone) return false;
+      if (is_cast(i) || source_.partner(i) == SourceText::kNone) return false;
       if (i == 0) return true;
       bool call = (is_word(i - 1) && !one_of(source_.word(i - 1), kBeforeExpression)) || is(i - 1, ")") ||
                   is(i - 1, "]") || is(i - 1, ">");
@@ -158,7 +158,7 @@ class Finder {
     return i == 0 || !is_word(i - 1) || one_of(source_.word(i - 1), kBeforeExpression);
   }
 
-  // Behind <...> from `open` on, when it is one of a type or a function: kNone otherwise.
+  // Behind <...> from `open` on, when it is one of a type or a function: SourceText::kNone otherwise.
   std::size_t behind_template(std::size_t open) const {
     int depth = 0;
     for (std::size_t i = open; i < open + kTypeTokensMax && i < source_.tokens().size(); ++i) {
@@ -168,9 +168,9 @@ class Finder {
       if (depth <= 0) return i + 1;
       bool fits = is_word(i) || is(i, "<") || is(i, ">") || is(i, "::") || is(i, ",") || is(i, "*") || is(i, "&") ||
                   at(i).kind == TokenKind::number || is(i, "(") || is(i, ")");
-      if (!fits) return kNone;
+      if (!fits) return SourceText::kNone;
     }
-    return kNone;
+    return SourceText::kNone;
   }
 
   // The last token of the operand's first part: a name, a bracket, a cast.
@@ -180,7 +180,7 @@ class Finder {
     for (;;) {
       if (is(last + 1, "<")) {
         std::size_t behind = behind_template(last + 1);
-        if (behind == kNone || (!is(behind, "(") && !is(behind, "::"))) return last;
+        if (behind == SourceText::kNone || (!is(behind, "(") && !is(behind, "::"))) return last;
         last = behind - 1;
       }
       if (!is(last + 1, "::") || !is_word(last + 2)) return last;
@@ -191,7 +191,7 @@ class Finder {
   // a.b->c[d](e): records what touches memory, and returns the last token.
   std::size_t chain(std::size_t first, bool record) {
     std::size_t last = primary(first);
-    std::size_t open_access = kNone;  // of found_: grows by members
+    std::size_t open_access = SourceText::kNone;  // of found_: grows by members
     NameKind kind = record && names_ && last == first && is_word(first) && !is(first + 1, "(") &&
                             !is(first + 1, "[") && !is(first + 1, "->")
                         ? names_(source_.word(first))
@@ -199,7 +199,7 @@ class Finder {
     bool alone =
         first > 0 && (is(first - 1, "(") || is(first - 1, ",")) && (is(first + 1, ")") || is(first + 1, ","));
     std::size_t open = source_.around(first);
-    bool cast = open != kNone && open > 0 && is(open, "(") && is(open - 1, ">") && !is_call(open);
+    bool cast = open != SourceText::kNone && open > 0 && is(open, "(") && is(open - 1, ">") && !is_call(open);
     bool argument = alone && (is_call(open) || cast);
     bool named = kind == NameKind::touches && !argument;  // a reference to one is handed on
     if (named) open_access = add(first, first, first);
@@ -209,14 +209,14 @@ class Finder {
       found_[pointed].whole_object = true;
     }
     bool first_part = true;
-    while (last != kNone) {
+    while (last != SourceText::kNone) {
       std::size_t next = last + 1;
       if (is(next, "(")) {
         last = source_.partner(next);
-        open_access = kNone;
+        open_access = SourceText::kNone;
       } else if (is(next, "[")) {
         last = source_.partner(next);
-        if (record && last != kNone) open_access = add(first, last, next);
+        if (record && last != SourceText::kNone) open_access = add(first, last, next);
       } else if (is(next, "->") && is_word(next + 1)) {
         if (record) open_access = arrow(first, last, next);
         last = next + 1;
@@ -224,9 +224,9 @@ class Finder {
         last = next + 1;
         bool method = is(last + 1, "(");
         if (method) {
-          if (named && open_access != kNone) found_.pop_back();  // what it touches is not known
-          open_access = kNone;
-        } else if (open_access != kNone) {
+          if (named && open_access != SourceText::kNone) found_.pop_back();  // what it touches is not known
+          open_access = SourceText::kNone;
+        } else if (open_access != SourceText::kNone) {
           found_[open_access].last = found_[open_access].address_last = last;
         } else if (record && first_part && is(first, "(") && is(first + 1, "*")) {
           open_access = add(first, last, first + 1);  // (*p).x
@@ -254,7 +254,7 @@ class Finder {
     if (!method) return access;
     found_[access].needs_ampersand = false;
     found_[access].whole_object = true;
-    return kNone;
+    return SourceText::kNone;
   }
 
   // *p, *(T*)p, *p++
@@ -264,7 +264,7 @@ class Finder {
       i = is(i, "(") ? source_.partner(i) + 1 : i + 1;
     if (!is_word(i) && !is(i, "(")) return;
     std::size_t last = chain(i, false);
-    if (last == kNone) return;
+    if (last == SourceText::kNone) return;
     Access access;
     access.first = access.sign = sign;
     access.last = access.address_last = last;
@@ -278,7 +278,7 @@ class Finder {
   Arguments arguments_of(std::size_t name) const {
     Arguments list;
     std::size_t open = name + 1, close = source_.partner(open);
-    if (close == kNone) return list;
+    if (close == SourceText::kNone) return list;
     for (std::size_t i = open + 1, first = i; i <= close; ++i) {
       if (i != close && (!is(i, ",") || source_.around(i) != open)) continue;
       if (i > first) list.emplace_back(first, i - 1);
@@ -371,7 +371,7 @@ class Finder {
   }
 
   bool is_call(std::size_t i) const {
-    if (i == kNone || !is(i, "(") || i == 0) return false;
+    if (i == SourceText::kNone || !is(i, "(") || i == 0) return false;
     if (is_word(i - 1))
       return !one_of(source_.word(i - 1), kBeforeExpression) && !one_of(source_.word(i - 1), kUnevaluated);
     if (is(i - 1, ">")) {  // static_cast<T>(x) is none

@@ -34,10 +34,10 @@ Waiting waiting_of(const TraceFile& trace, const FaultSites& sites) {
   return waiting;
 }
 
-class Planner {
+class BudgetPlanner {
  public:
-  Planner(const TraceFile& trace, const FaultSites& sites, const Costs& costs, const ReplayOptions& settings,
-          const std::map<std::uint32_t, ReplayHint>& hints)
+  BudgetPlanner(const TraceFile& trace, const FaultSites& sites, const Costs& costs, const ReplayOptions& settings,
+                const std::map<std::uint32_t, ReplayHint>& hints)
       : trace_(trace), sites_(sites), costs_(costs), settings_(settings), hints_(hints) {
     Waiting waiting = waiting_of(trace, sites);
     plan_.waiting_threads = waiting.threads;
@@ -110,7 +110,7 @@ class Planner {
 BudgetPlan plan_budget(const TraceFile& trace, const FaultSites& sites, const Costs& costs,
                        const ReplayOptions& settings, const std::map<std::uint32_t, ReplayHint>& hints,
                        double tolerated) {
-  return Planner(trace, sites, costs, settings, hints).run(tolerated);
+  return BudgetPlanner(trace, sites, costs, settings, hints).run(tolerated);
 }
 
 }  // namespace hinterland::trace

@@ -9,7 +9,6 @@
 namespace hinterland::trace {
 namespace {
 
-constexpr std::size_t kNone = SourceText::kNone;
 constexpr std::size_t kCallsMax = 4;
 
 bool is_word(const SourceText& source, std::size_t i) {
@@ -18,17 +17,17 @@ bool is_word(const SourceText& source, std::size_t i) {
 
 // The function that a token is in: its parameters' bracket, its body.
 struct Function {
-  std::size_t name = kNone, open = kNone, body = kNone;
+  std::size_t name = SourceText::kNone, open = SourceText::kNone, body = SourceText::kNone;
 };
 
 Function function_around(const SourceText& source, std::size_t token) {
   static constexpr std::string_view kBehind[] = {"const", "noexcept", "override", "final"};
-  for (std::size_t brace = source.around(token); brace != kNone; brace = source.around(brace)) {
+  for (std::size_t brace = source.around(token); brace != SourceText::kNone; brace = source.around(brace)) {
     if (!source.is(brace, "{") || brace == 0) continue;
     std::size_t close = brace - 1;
     while (close > 0 && one_of(source.word(close), kBehind)) --close;
-    std::size_t open = source.is(close, ")") ? source.partner(close) : kNone;
-    if (open == kNone || open == 0) {
+    std::size_t open = source.is(close, ")") ? source.partner(close) : SourceText::kNone;
+    if (open == SourceText::kNone || open == 0) {
       if (source.is(close, "]")) return {};  // a lambda without parameters
       continue;
     }
@@ -42,7 +41,7 @@ Function function_around(const SourceText& source, std::size_t token) {
 std::vector<std::pair<std::size_t, std::size_t>> parts_of(const SourceText& source, std::size_t open) {
   std::vector<std::pair<std::size_t, std::size_t>> parts;
   std::size_t close = source.partner(open);
-  if (close == kNone) return parts;
+  if (close == SourceText::kNone) return parts;
   int angle = 0;  // std::map<K, V>& m
   for (std::size_t i = open + 1, first = i; i <= close; ++i) {
     if (source.around(i) == open && source.is(i, "<")) ++angle;
@@ -86,13 +85,13 @@ std::optional<Parameter> parameter(const SourceText& source, const Function& fun
 
 // The arguments of the call of `name` at a place. Two calls of it on the line: the one at the column.
 std::size_t call_at(const SourceText& source, const CallPlace& place, std::string_view name) {
-  std::size_t found = kNone;
-  if (place.line < 1 || place.line > source.lines()) return kNone;
+  std::size_t found = SourceText::kNone;
+  if (place.line < 1 || place.line > source.lines()) return SourceText::kNone;
   for (std::size_t i = source.first_token_of(place.line); i < source.first_token_of(place.line + 1); ++i) {
     if (!source.is(i, name) || !source.is(i + 1, "(")) continue;
     const Token& token = source.tokens()[i];
     bool here = token.column <= place.column && place.column <= source.tokens()[i + 1].column;
-    if (found == kNone || here) found = i + 1;
+    if (found == SourceText::kNone || here) found = i + 1;
   }
   return found;
 }
@@ -103,11 +102,12 @@ std::pair<std::size_t, std::size_t> reference_before(const SourceText& source, s
   for (std::size_t i = token; i-- > function_body + 2;) {
     if (!source.is(i, name) || !source.is(i - 1, "&") || !is_word(source, i - 2) || !source.is(i + 1, "=")) continue;
     std::size_t block = source.around(i), end = i + 2;
-    if (source.partner(block) == kNone || source.partner(block) < token) return {kNone, kNone};
+    if (source.partner(block) == SourceText::kNone || source.partner(block) < token)
+      return {SourceText::kNone, SourceText::kNone};
     while (end < token && !(source.is(end, ";") && source.around(end) == block)) ++end;
-    return end < token ? std::pair{i + 2, end - 1} : std::pair{kNone, kNone};
+    return end < token ? std::pair{i + 2, end - 1} : std::pair{SourceText::kNone, SourceText::kNone};
   }
-  return {kNone, kNone};
+  return {SourceText::kNone, SourceText::kNone};
 }
 
 std::optional<Access> access_of(const SourceText& source, std::size_t first, std::size_t last) {
@@ -116,7 +116,7 @@ std::optional<Access> access_of(const SourceText& source, std::size_t first, std
     if (each.first == first && each.last == last && !each.whole_object)
       return each.calls || each.changes ? std::nullopt : std::optional(each);
   // &a[i] is no access, but names one.
-  if (!is_word(source, first) || !source.is(last, "]") || source.partner(last) == kNone) return {};
+  if (!is_word(source, first) || !source.is(last, "]") || source.partner(last) == SourceText::kNone) return {};
   std::size_t open = source.partner(last);
   for (std::size_t i = first; i < open; ++i)
     if (!is_word(source, i) && !source.is(i, ".") && !source.is(i, "->")) return {};
@@ -140,10 +140,11 @@ std::optional<GivenBy> given_by_caller(SourceTree& sources, const SourceText& so
   for (std::size_t depth = 1; depth < std::min(way.size(), kCallsMax + 1); ++depth) {
     Function function = function_around(*text, at);
     std::optional<Parameter> given;
-    if (function.name != kNone) given = parameter(*text, function, root);
+    if (function.name != SourceText::kNone) given = parameter(*text, function, root);
     const SourceText* caller = given ? sources.read(way[depth].path) : nullptr;
-    std::size_t open = caller != nullptr ? call_at(*caller, way[depth], text->word(function.name)) : kNone;
-    if (open == kNone) return {};
+    std::size_t open =
+        caller != nullptr ? call_at(*caller, way[depth], text->word(function.name)) : SourceText::kNone;
+    if (open == SourceText::kNone) return {};
     auto arguments = parts_of(*caller, open);
     if (given->index >= arguments.size()) return {};
     auto [first, last] = arguments[given->index];
@@ -151,12 +152,12 @@ std::optional<GivenBy> given_by_caller(SourceTree& sources, const SourceText& so
     if (named) {
       root = caller->word(first);
       Function around = function_around(*caller, first);
-      if (around.body == kNone) return {};
+      if (around.body == SourceText::kNone) return {};
       std::tie(first, last) = reference_before(*caller, open, around.body, root);
     } else if (given->pointer && !caller->is(first, "&")) {
       return {};  // p + 1, f(): what it points to is not named
     }
-    if (first != kNone) {
+    if (first != SourceText::kNone) {
       std::optional<Access> there = access_of(*caller, first, last);
       if (!there) return {};
       return GivenBy{*there, way[depth].path, caller->tokens()[there->first].line, caller, depth};

@@ -5,8 +5,6 @@
 namespace hinterland::trace {
 namespace {
 
-constexpr std::size_t kNone = SourceText::kNone;
-
 std::string options_text(Dialect dialect, const HintForm& form) {
   const char* yes = dialect == Dialect::c ? "1" : "true";
   std::string text;
@@ -265,7 +263,8 @@ std::vector<Insertion> include_header(const SourceText& source, Dialect dialect,
     if (word.starts_with("if") || word == "endif" || depth != guard) continue;
     while (source.line_text(line).ends_with('\\') && line < source.lines()) ++line;
     std::size_t token = source.first_token_of(line + 1);
-    bool outside = token >= source.tokens().size() || (source.around(token) == kNone && !source.is(token, "}"));
+    bool outside =
+        token >= source.tokens().size() || (source.around(token) == SourceText::kNone && !source.is(token, "}"));
     // Behind the last #include; and behind `#pragma once`, the guard and feature macros where there is none.
     if (word == "include" && outside) place = line, included = true;
     if ((word == "pragma" || word == "define") && !included) place = line;

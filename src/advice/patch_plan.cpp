@@ -27,9 +27,9 @@ struct Choice {
   std::size_t way = 0;
 };
 
-class Planner {
+class PatchPlanner {
  public:
-  Planner(Symbols& symbols, SourceTree& sources) : symbols_(symbols), sources_(sources) {}
+  PatchPlanner(Symbols& symbols, SourceTree& sources) : symbols_(symbols), sources_(sources) {}
 
   PatchPlan run(AdviceReport& report, const std::string& source_folder) {
     for (Advice& advice : report.advice)
@@ -230,7 +230,7 @@ class Planner {
 }  // namespace
 
 PatchPlan plan_patch(AdviceReport& report, Symbols& symbols, SourceTree& sources, const std::string& source_folder) {
-  return Planner(symbols, sources).run(report, source_folder);
+  return PatchPlanner(symbols, sources).run(report, source_folder);
 }
 
 }  // namespace hinterland::trace

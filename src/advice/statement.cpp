@@ -9,8 +9,6 @@
 namespace hinterland::trace {
 namespace {
 
-constexpr std::size_t kNone = SourceText::kNone;
-
 // Before the brace of a function's body, a lambda's, or a block's.
 constexpr std::string_view kBeforeBlock[] = {";",     "{",        "}",       ":",        "else",  "do",      "try",
                                              "const", "noexcept", "mutable", "override", "final", "volatile"};
@@ -25,13 +23,13 @@ bool is_block(const SourceText& source, std::size_t open) {
   if (one_of(source.word(open - 1), kBeforeBlock)) return true;
   if (source.is(open - 1, ")")) {  // f(...) {, if (...) {; but not (struct point){1, 2}
     std::size_t bracket = source.partner(open - 1);
-    if (bracket == kNone || bracket == 0) return false;
+    if (bracket == SourceText::kNone || bracket == 0) return false;
     std::string_view before = source.word(bracket - 1);
     return (is_word(source, bracket - 1) && before != "return") || before == "]" || before == ">" || before == ")";
   }
   if (source.is(open - 1, "]")) {
     std::size_t capture = source.partner(open - 1);
-    return capture != kNone && (capture == 0 || !is_word(source, capture - 1));
+    return capture != SourceText::kNone && (capture == 0 || !is_word(source, capture - 1));
   }
   for (std::size_t i = open; i > 0 && open - i < 12; --i)  // ) -> std::size_t {
     if (source.is(i, "->")) return source.is(i - 1, ")");
@@ -40,7 +38,7 @@ bool is_block(const SourceText& source, std::size_t open) {
 
 // A block in which there is a `)` of a function or control somewhere before: not that of a namespace or a class.
 bool is_in_function(const SourceText& source, std::size_t block) {
-  for (std::size_t open = block; open != kNone; open = source.around(open)) {
+  for (std::size_t open = block; open != SourceText::kNone; open = source.around(open)) {
     if (!source.is(open, "{") || open == 0) continue;
     std::string_view before = source.word(open - 1);
     if (before == ")" || before == "]") return true;
@@ -59,11 +57,11 @@ std::size_t statement_begin(const SourceText& source, std::size_t block, std::si
     if (source.around(before) == block && word == ";") break;
     if (word == "}" && source.around(before) == block) {
       std::size_t open = source.partner(before);
-      if (open == kNone || is_block(source, open)) break;
+      if (open == SourceText::kNone || is_block(source, open)) break;
       i = open + 1;  // values: part of the expression
     } else if (word == ")" || word == "]") {
       std::size_t open = source.partner(before);
-      if (open != kNone) i = open + 1;
+      if (open != SourceText::kNone) i = open + 1;
     } else if (word == ":" && source.around(before) == block) {
       bool label =
           source.is(before - 1, "default") || (is_word(source, before - 1) && before >= 2 &&
@@ -89,7 +87,7 @@ bool is_conditional(const SourceText& source, std::size_t first, std::size_t tok
 // Before `token`; not those that it is an argument of, which run later.
 bool has_call(const SourceText& source, std::size_t first, std::size_t token) {
   for (std::size_t i = std::max<std::size_t>(first, 1); i < token; ++i) {
-    if (!source.is(i, "(") || source.partner(i) == kNone || source.partner(i) > token) continue;
+    if (!source.is(i, "(") || source.partner(i) == SourceText::kNone || source.partner(i) > token) continue;
     std::string_view before = source.word(i - 1);
     bool named = is_word(source, i - 1) && !one_of(before, kControls) && before != "sizeof" && before != "return";
     if (named || before == ">" || before == "]" || before == ")") return true;
@@ -100,11 +98,11 @@ bool has_call(const SourceText& source, std::size_t first, std::size_t token) {
 std::size_t statement_end(const SourceText& source, std::size_t block, std::size_t token) {
   std::size_t i = token;
   while (i < source.tokens().size() && !(source.around(i) == block && source.is(i, ";"))) {
-    if (source.partner(i) != kNone && source.partner(i) > i) i = source.partner(i);
-    if (i >= source.partner(block)) return kNone;
+    if (source.partner(i) != SourceText::kNone && source.partner(i) > i) i = source.partner(i);
+    if (i >= source.partner(block)) return SourceText::kNone;
     ++i;
   }
-  return i < source.tokens().size() ? i : kNone;
+  return i < source.tokens().size() ? i : SourceText::kNone;
 }
 
 // Steps over `if (...)`, `else`, `for (...)` before the statement that the token is in. True when it is in such
@@ -121,7 +119,7 @@ bool step_over_controls(const SourceText& source, std::size_t token, std::size_t
     std::size_t open = *begin + 1;
     if (source.is(open, "constexpr")) ++open;
     std::size_t close = source.partner(open);
-    if (!source.is(open, "(") || close == kNone) return false;
+    if (!source.is(open, "(") || close == SourceText::kNone) return false;
     if (token < close) {
       *loops = word == "while";
       if (word == "for")  // only the first of its three parts is evaluated once, and before all
@@ -142,13 +140,14 @@ Statement statement_of(const SourceText& source, std::size_t token) {
   Statement statement;
   std::size_t block = source.around(token), place = token;
   // Out of the brackets around it, up to the block.
-  while (block != kNone && !is_block(source, block)) {
-    if (source.partner(block) == kNone) return statement;
+  while (block != SourceText::kNone && !is_block(source, block)) {
+    if (source.partner(block) == SourceText::kNone) return statement;
     statement.conditional = statement.conditional || is_conditional(source, block + 1, place);
     place = block;
     block = source.around(block);
   }
-  if (block == kNone || source.partner(block) == kNone || !is_in_function(source, block)) return statement;
+  if (block == SourceText::kNone || source.partner(block) == SourceText::kNone || !is_in_function(source, block))
+    return statement;
   std::size_t begin = statement_begin(source, block, place);
   bool is_body = false, loops = false;
   bool in_control = step_over_controls(source, token, &begin, &is_body, &loops);
@@ -162,7 +161,7 @@ Statement statement_of(const SourceText& source, std::size_t token) {
   if (!in_control && is_body) {
     statement.standing = Standing::body;
     statement.last = statement_end(source, block, begin);
-    if (statement.last == kNone || source.is(begin, "{")) statement.standing = Standing::in_place;
+    if (statement.last == SourceText::kNone || source.is(begin, "{")) statement.standing = Standing::in_place;
   }
   static constexpr std::string_view kNoPlaceBefore[] = {"case", "default", "public", "private", "protected"};
   if (one_of(source.word(begin), kNoPlaceBefore)) statement.standing = Standing::in_place;
@@ -195,18 +194,19 @@ namespace {
 
 // The innermost `for (...; ...; ...)` around a token.
 struct LoopHead {
-  std::size_t open = kNone;
+  std::size_t open = SourceText::kNone;
   std::size_t body_first = 0, body_last = 0;
   std::vector<std::size_t> semicolons;  // two
 };
 
 LoopHead loop_head_around(const SourceText& source, std::size_t token) {
   std::size_t block = source.around(token);
-  while (block != kNone && !is_block(source, block)) block = source.around(block);
-  if (block == kNone) return {};
+  while (block != SourceText::kNone && !is_block(source, block)) block = source.around(block);
+  if (block == SourceText::kNone) return {};
   LoopHead loop;
   std::size_t begin = statement_begin(source, block, token);
-  if (source.is(begin, "for") && source.partner(begin + 1) != kNone && source.partner(begin + 1) < token) {
+  if (source.is(begin, "for") && source.partner(begin + 1) != SourceText::kNone &&
+      source.partner(begin + 1) < token) {
     loop.open = begin + 1;
     loop.body_first = source.partner(loop.open) + 1;
     loop.body_last = statement_end(source, block, loop.body_first);
@@ -215,7 +215,9 @@ LoopHead loop_head_around(const SourceText& source, std::size_t token) {
     loop.body_first = block;
     loop.body_last = source.partner(block);
   }
-  if (loop.open == kNone || loop.open == 0 || loop.body_last == kNone || !source.is(loop.open - 1, "for")) return {};
+  if (loop.open == SourceText::kNone || loop.open == 0 || loop.body_last == SourceText::kNone ||
+      !source.is(loop.open - 1, "for"))
+    return {};
   for (std::size_t i = loop.open; i < source.partner(loop.open); ++i)
     if (source.around(i) == loop.open && source.is(i, ";")) loop.semicolons.push_back(i);
   if (loop.semicolons.size() != 2) return {};
@@ -228,7 +230,7 @@ std::optional<WalkingLoop> walking_loop_around(const SourceText& source, const A
   bool plain = source.is(access.sign, "*") && access.sign == access.first && !access.needs_ampersand &&
                access.address_first == access.address_last && is_word(source, access.address_first);
   LoopHead loop = plain ? loop_head_around(source, access.first) : LoopHead{};
-  if (loop.open == kNone) return {};
+  if (loop.open == SourceText::kNone) return {};
   std::string_view name = source.word(access.address_first);
   std::size_t test = loop.semicolons[0] + 1, step = loop.semicolons[1] + 1, close = source.partner(loop.open);
   bool below = source.is(test, name) && (source.is(test + 1, "<") || source.is(test + 1, "!="));
@@ -258,7 +260,7 @@ std::optional<WalkingLoop> walking_loop_around(const SourceText& source, const A
 
 std::optional<CountingLoop> counting_loop_around(const SourceText& source, std::size_t token) {
   LoopHead head_found = loop_head_around(source, token);
-  if (head_found.open == kNone) return {};
+  if (head_found.open == SourceText::kNone) return {};
   CountingLoop loop;
   std::size_t head = head_found.open;
   loop.keyword = head - 1;

@@ -11,7 +11,7 @@
 namespace hinterland::far {
 namespace {
 
-constexpr std::uint32_t kInFlightMax = 256;
+constexpr std::uint32_t kMemInFlightMax = 256;
 // Punching a hole costs about as much as copying this many pages; shorter runs keep their memory until their slab is
 // released, or until they are written again, which is soon in a slab that is in use.
 constexpr std::uint32_t kPunchPagesMin = 64;
@@ -23,7 +23,7 @@ class MemDevice final : public Device {
     info_.url = size_bytes != 0 ? "mem:?size=" + exact_size_text(size_bytes) : "mem:";
     info_.capacity_bytes = size_bytes != 0 ? std::uint64_t{slabs_.slabs()} * kSlabBytes : 0;
     info_.best_batch_pages = 32;
-    info_.in_flight_max = kInFlightMax;
+    info_.in_flight_max = kMemInFlightMax;
     info_.synchronous = true;
     info_.direct = info_.ranges = true;
   }
@@ -86,7 +86,7 @@ class MemDevice final : public Device {
   DeviceInfo info_;
 };
 
-class MemChannel final : public SynchronousChannel<kInFlightMax> {
+class MemChannel final : public SynchronousChannel<kMemInFlightMax> {
  public:
   explicit MemChannel(MemDevice& device) : device_(device) {}
 

@@ -13,7 +13,7 @@
 namespace hinterland::far {
 namespace {
 
-constexpr std::uint32_t kInFlightMax = 64;
+constexpr std::uint32_t kZmemInFlightMax = 64;
 // Data compresses better than this only when it is mostly zeros, and then the machine's memory is not what ends
 // first.
 constexpr std::uint64_t kRatioMax = 8;
@@ -53,7 +53,7 @@ class ZmemDevice final : public Device {
     if (size_bytes != 0) info_.url += "?size=" + exact_size_text(size_bytes);
     info_.capacity_bytes = size_bytes != 0 ? std::uint64_t{slabs_.slabs()} * kSlabBytes : 0;
     info_.best_batch_pages = 16;
-    info_.in_flight_max = kInFlightMax;
+    info_.in_flight_max = kZmemInFlightMax;
     info_.synchronous = true;
   }
 
@@ -149,7 +149,7 @@ class ZmemDevice final : public Device {
   DeviceInfo info_;
 };
 
-class ZmemChannel final : public SynchronousChannel<kInFlightMax> {
+class ZmemChannel final : public SynchronousChannel<kZmemInFlightMax> {
  public:
   ZmemChannel(ZmemDevice& device, std::unique_ptr<Compressor> compressor)
       : device_(device), compressor_(std::move(compressor)) {}

@@ -15,6 +15,7 @@
 #include "object/arrivals.hpp"
 #include "object/test_support.hpp"
 #include "object/testing/far_place.hpp"
+#include "object/testing/many_objects.hpp"
 
 namespace hinterland::object::testing {
 namespace {
@@ -22,7 +23,6 @@ namespace {
 using hl::far::ptr;
 using hl::far::scope;
 using hl::fibers::fiber;
-using Item = Known<64>;
 
 #ifdef __SANITIZE_THREAD__
 constexpr int kShare = 8;  // of the work, for all is slower by as much
@@ -32,12 +32,6 @@ constexpr int kShare = 1;
 
 // Somewhat more than there is room for.
 constexpr std::size_t kMany = 130'000;
-
-std::vector<ptr<Item>> many(std::size_t count) {
-  std::vector<ptr<Item>> items;
-  for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<64>(i));
-  return items;
-}
 
 template <typename Item_>
 bool is_far(const ptr<Item_>& p) {

@@ -13,34 +13,19 @@
 #include "object/far_writer.hpp"
 #include "object/test_support.hpp"
 #include "object/testing/far_place.hpp"
+#include "object/testing/many_objects.hpp"
 
 namespace hinterland::object::testing {
 namespace {
 
 using hl::far::ptr;
 using hl::far::scope;
-using Item = Known<64>;
 
 #ifdef __SANITIZE_THREAD__
 constexpr int kShare = 4;  // of the work, for all is slower by as much
 #else
 constexpr int kShare = 1;
 #endif
-
-std::vector<ptr<Item>> many(std::size_t count) {
-  std::vector<ptr<Item>> items;
-  for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<64>(i));
-  return items;
-}
-
-std::size_t count_wrong(const std::vector<ptr<Item>>& items, std::uint64_t offset = 0) {
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    scope held;
-    wrong += !items[i].deref(held)->holds(i + offset);
-  }
-  return wrong;
-}
 
 // Runs body() in a child. A child that hangs is ended by SIGALRM.
 template <typename Body>

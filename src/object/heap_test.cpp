@@ -10,6 +10,7 @@
 #include "base/stats.hpp"
 #include "object/shared_budget.hpp"
 #include "object/test_support.hpp"
+#include "object/testing/many_objects.hpp"
 
 namespace hinterland::object::testing {
 namespace {
@@ -17,23 +18,7 @@ namespace {
 using hl::far::make;
 using hl::far::ptr;
 using hl::far::scope;
-using Item = Known<64>;
-
-std::vector<ptr<Item>> many(std::size_t count) {
-  std::vector<ptr<Item>> items;
-  for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<64>(i));
-  return items;
-}
 constexpr std::size_t kManyItems = 400'000;  // four times the least memory
-
-std::size_t count_wrong(const std::vector<ptr<Item>>& items, std::size_t offset = 0) {
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    scope held;
-    wrong += !items[i].deref(held)->holds(i + offset);
-  }
-  return wrong;
-}
 
 TEST(HeapLocal, WithoutAHeapObjectsAreOrdinaryMemory) {
   ptr<int> number = make<int>(5);

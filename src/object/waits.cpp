@@ -113,7 +113,7 @@ __attribute__((noinline)) void blocking_relieve(Grace::Slot* slot) {
   heap().relieve(slot);
 }
 
-constexpr std::uint64_t kSleepNs = kPatienceInScopeNs / 3;
+constexpr std::uint64_t kSleepInScopeNs = kPatienceInScopeNs / 3;
 
 }  // namespace
 
@@ -151,8 +151,8 @@ void* begin_object(std::size_t bytes, std::size_t alignment, const Type* type, s
   void* object = nullptr;
   for (std::uint64_t slept_ns = 0;
        !begin_object_step(bytes, alignment, type, nontemporal, slept_ns >= kPatienceInScopeNs, &object);
-       slept_ns += kSleepNs)
-    fibers().sleep(kSleepNs);
+       slept_ns += kSleepInScopeNs)
+    fibers().sleep(kSleepInScopeNs);
   return object;
 }
 
@@ -162,7 +162,7 @@ void relieve(Grace::Slot* slot) {
   const std::uint64_t end = now_ns() + kPatienceNs;
   // The slot is another thread's after the first sleep; a fiber without scopes has none there, either.
   static constexpr Grace::Slot kNoScopes;
-  do fibers().sleep(kSleepNs);
+  do fibers().sleep(kSleepInScopeNs);
   while (now_ns() < end && relieve_step(&kNoScopes));
 }
 

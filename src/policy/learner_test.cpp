@@ -18,7 +18,7 @@
 namespace hinterland {
 namespace {
 
-constexpr std::uint32_t kPages = 16'384, kLocal = 2048, kBatch = 16;
+constexpr std::uint32_t kTracePages = 16'384, kLocal = 2048, kBatch = 16;
 using Stream = std::vector<std::uint32_t>;  // pages, in the order of their accesses
 using Counts = std::vector<bool>;           // by access: whether it missed
 
@@ -26,9 +26,9 @@ using Counts = std::vector<bool>;           // by access: whether it missed
 Counts misses_with(const hl_policy_ops& policy, const Stream& stream, std::uint32_t local = kLocal) {
   PageTable pages;
   PolicyHost host;
-  if (!pages.create(kPages) || !host.create(&policy, pages)) std::abort();
-  for (std::uint32_t page = 0; page < kPages; ++page) pages.note_used({page});
-  std::vector<bool> resident(kPages), seen(kPages);
+  if (!pages.create(kTracePages) || !host.create(&policy, pages)) std::abort();
+  for (std::uint32_t page = 0; page < kTracePages; ++page) pages.note_used({page});
+  std::vector<bool> resident(kTracePages), seen(kTracePages);
   std::uint32_t held = 0;
   Counts missed;
   for (std::uint32_t page : stream) {
@@ -49,7 +49,7 @@ Counts misses_with(const hl_policy_ops& policy, const Stream& stream, std::uint3
 
 Counts misses_of_lru(const Stream& stream) {
   std::list<std::uint32_t> order;
-  std::vector<std::list<std::uint32_t>::iterator> where(kPages, order.end());
+  std::vector<std::list<std::uint32_t>::iterator> where(kTracePages, order.end());
   Counts missed;
   for (std::uint32_t page : stream) {
     missed.push_back(where[page] == order.end());
@@ -66,10 +66,10 @@ Counts misses_of_lru(const Stream& stream) {
 // The page leaves whose next access is farthest away. (Belady 1966)
 Counts misses_of_belady(const Stream& stream) {
   constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-  std::vector<std::size_t> next(stream.size()), coming(kPages, kNever), due(kPages, kNever);
+  std::vector<std::size_t> next(stream.size()), coming(kTracePages, kNever), due(kTracePages, kNever);
   for (std::size_t i = stream.size(); i-- > 0; coming[stream[i]] = i) next[i] = coming[stream[i]];
   std::priority_queue<std::pair<std::size_t, std::uint32_t>> farthest;
-  std::vector<bool> resident(kPages);
+  std::vector<bool> resident(kTracePages);
   std::uint32_t held = 0;
   Counts missed;
   for (std::size_t i = 0; i < stream.size(); ++i) {
@@ -114,7 +114,8 @@ Stream random_in_a_moving_set(std::uint32_t stays, std::uint32_t moves_by) {
   std::mt19937_64 random(3);
   Stream stream;
   for (std::uint32_t i = 0; i < 400'000; ++i)
-    stream.push_back(static_cast<std::uint32_t>((i / stays * moves_by + random() % (kLocal * 85 / 100)) % kPages));
+    stream.push_back(
+        static_cast<std::uint32_t>((i / stays * moves_by + random() % (kLocal * 85 / 100)) % kTracePages));
   return stream;
 }
 
@@ -170,7 +171,7 @@ Stream phases_of(const std::vector<Phase>& kinds, std::uint32_t length) {
   Stream stream;
   for (std::uint32_t phase = 0; phase < 12; ++phase)
     for (std::uint32_t i = 0; i < length; ++i)
-      stream.push_back((phase * 2731 + page_of(kinds[phase % kinds.size()], i)) % kPages);
+      stream.push_back((phase * 2731 + page_of(kinds[phase % kinds.size()], i)) % kTracePages);
   return stream;
 }
 
@@ -275,8 +276,8 @@ TEST(LearnerTest, PagesOfALoopAndOfAScanAreNotWorthAFrame) {
 TEST(LearnerTest, WhatCannotBeTakenIsThereAgain) {
   PageTable pages;
   PolicyHost host;
-  ASSERT_TRUE(pages.create(kPages) && host.create(&kLearnerPolicy, pages).has_value());
-  for (std::uint32_t page = 0; page < kPages; ++page) pages.note_used({page});
+  ASSERT_TRUE(pages.create(kTracePages) && host.create(&kLearnerPolicy, pages).has_value());
+  for (std::uint32_t page = 0; page < kTracePages; ++page) pages.note_used({page});
   host.arrived({0}, kLocal, HL_ARRIVAL_FIRST_TOUCH);
   std::vector<hl_page> victims(kLocal);
   for (int round = 0; round < 200; ++round) {

@@ -19,7 +19,7 @@
 namespace hinterland {
 namespace {
 
-constexpr hl_page kPages = 600;
+constexpr hl_page kModelPages = 600;
 using Pages = std::list<hl_page>;
 using Hinted = std::set<hl_page>;  // what hints have named since it was asked for
 
@@ -226,7 +226,7 @@ class PolicyModelTest : public ::testing::TestWithParam<const hl_policy_ops*> {
   PolicyModelTest() : model(model_of(GetParam())) {
     hl_policy_env environment{};
     environment.abi_version = HL_POLICY_ABI_VERSION;
-    environment.window_pages = kPages;
+    environment.window_pages = kModelPages;
     environment.reserve = reserve_zeroed;
     environment.was_hinted = [](void* named, hl_page page) -> int {
       return static_cast<int>(static_cast<Hinted*>(named)->erase(page));
@@ -254,7 +254,7 @@ TEST_P(PolicyModelTest, RandomCallsGiveTheSameVictims) {
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int step = 0; step < 30'000; ++step) {
-    auto page = static_cast<hl_page>(random() % kPages);
+    auto page = static_cast<hl_page>(random() % kModelPages);
     switch (random() % 16) {
       case 0:
         GetParam()->departed(state, page, 1);
@@ -278,7 +278,7 @@ TEST_P(PolicyModelTest, RandomCallsGiveTheSameVictims) {
     }
     ASSERT_EQ(hinted, model->hinted) << step;
   }
-  choose(kPages);
+  choose(kModelPages);
 }
 
 // The learner has no simpler model: learner_test.cpp holds it against what it is for.

@@ -16,7 +16,7 @@
 namespace hinterland {
 namespace {
 
-constexpr std::uint32_t kPages = 4096;
+constexpr std::uint32_t kPluginPages = 4096;
 
 // FIFO, until a test makes it do something else.
 struct Plugin {
@@ -60,8 +60,8 @@ class PluginTest : public ::testing::Test {
     Plugin::used = Plugin::missed_pages = Plugin::next = {};
     Plugin::next_count = HL_OWN_READ_AHEAD;
     budget_.set_limit(1024 * kPageSize);
-    if (!pages_.create(kPages)) std::abort();
-    for (std::uint32_t page = kPages; page-- > 16;) pages_.note_used({page});  // the first group is not in use
+    if (!pages_.create(kPluginPages)) std::abort();
+    for (std::uint32_t page = kPluginPages; page-- > 16;) pages_.note_used({page});  // the first group is not in use
     if (!host_.create(&kPlugin, pages_, {.budget = &budget_, .settings = "a=1", .instead = &kFifoPolicy}))
       std::abort();
   }
@@ -155,7 +155,7 @@ TEST_F(PluginTest, IsToldOfUsesAndMisses) {
 // chosen_ahead_test.cpp has the rule.
 TEST_F(PluginTest, ReadsAheadAsMuchAsIsUsed) {
   constexpr std::uint32_t kFirst = 1024;
-  for (std::uint32_t page = kFirst; page < kPages; ++page) pages_[{page}].reset(PageWord{}.far(far::FarPage{}));
+  for (std::uint32_t page = kFirst; page < kPluginPages; ++page) pages_[{page}].reset(PageWord{}.far(far::FarPage{}));
   Plugin::next.resize(8);
   Plugin::next_count = 8;
   std::array<PageIndex, 8> next;
@@ -163,7 +163,7 @@ TEST_F(PluginTest, ReadsAheadAsMuchAsIsUsed) {
   // Of the eight that it wants with a miss the program uses all, or none; so many pages come in meanwhile. Returns
   // how many are allowed.
   auto miss = [&](bool used) {
-    for (hl_page& page : Plugin::next) page = pages_.dense_of({kFirst + at++ % (kPages - kFirst)});
+    for (hl_page& page : Plugin::next) page = pages_.dense_of({kFirst + at++ % (kPluginPages - kFirst)});
     std::vector<hl_page> wanted = Plugin::next;
     std::size_t allowed = host_.missed({200}, next).value();
     std::vector<PageIndex> brought(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(allowed));
@@ -185,7 +185,7 @@ TEST_F(PluginTest, ReadsAheadAsMuchAsIsUsed) {
 }
 
 TEST_F(PluginTest, ThatWantsAPageThatDoesNotExistIsReplaced) {
-  Plugin::next = {kPages};
+  Plugin::next = {kPluginPages};
   Plugin::next_count = 1;
   std::array<PageIndex, 8> next;
   EXPECT_FALSE(host_.missed({200}, next).has_value());

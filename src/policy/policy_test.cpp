@@ -17,14 +17,14 @@
 namespace hinterland {
 namespace {
 
-constexpr std::uint32_t kPages = 4096;
+constexpr std::uint32_t kResidentPages = 4096;
 
 // A table whose pages are all in use, the last groups first, so that dense numbers differ from places in the window.
 PageTable& table() {
   static PageTable* made = [] {
     auto* pages = new PageTable;
-    if (!pages->create(kPages)) std::abort();
-    for (std::uint32_t page = kPages; page-- > 0;) pages->note_used({page});
+    if (!pages->create(kResidentPages)) std::abort();
+    for (std::uint32_t page = kResidentPages; page-- > 0;) pages->note_used({page});
     return pages;
   }();
   return *made;
@@ -69,7 +69,7 @@ TEST_P(PolicyTest, DepartedPagesAreNotChosen) {
 TEST_P(PolicyTest, APageIsListedOnce) {
   host.arrived({5}, 1, HL_ARRIVAL_FAULT);
   host.arrived({5}, 1, HL_ARRIVAL_FAULT);
-  host.arrived({kPages - 1}, 1, HL_ARRIVAL_RETURNED);
+  host.arrived({kResidentPages - 1}, 1, HL_ARRIVAL_RETURNED);
   EXPECT_EQ(host.size(), 2u);
   EXPECT_EQ(testing::victims_of(host, 10).size(), 2u);
 }
@@ -80,7 +80,7 @@ TEST_P(PolicyTest, RandomCallsAgreeWithASet) {
   std::mt19937_64 random(seed);
   std::set<hl_page> resident;
   for (int step = 0; step < 50'000; ++step) {
-    hl_page first = static_cast<hl_page>(random() % (kPages - 8));
+    hl_page first = static_cast<hl_page>(random() % (kResidentPages - 8));
     std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % 8);
     switch (random() % 5) {
       case 0:
@@ -96,7 +96,7 @@ TEST_P(PolicyTest, RandomCallsAgreeWithASet) {
     }
     ASSERT_EQ(host.size(), resident.size());
   }
-  EXPECT_EQ(testing::victims_of(host, kPages).size(), resident.size());
+  EXPECT_EQ(testing::victims_of(host, kResidentPages).size(), resident.size());
 }
 
 std::string name_of(const ::testing::TestParamInfo<const hl_policy_ops*>& policy) {
@@ -208,7 +208,7 @@ TEST(PriorityTest, APageThatComesBackKeepsItsPriority) {
 // What was never used has no number: a policy is not told that it departed.
 TEST(PolicyHostTest, PagesNeverUsedDoNotDepart) {
   PageTable pages;
-  ASSERT_TRUE(pages.create(kPages).has_value());
+  ASSERT_TRUE(pages.create(kResidentPages).has_value());
   pages.note_used({40});
   PolicyHost host;
   ASSERT_TRUE(host.create(&kFifoPolicy, pages).has_value());

@@ -18,7 +18,7 @@ using far::testing::count_wrong;
 using far::testing::pages_of_slab;
 using far::testing::write_pages;
 
-constexpr std::uint64_t kLongNs = 3'600'000'000'000;  // longer than the test
+constexpr std::uint64_t kLongerThanTheTestNs = 3'600'000'000'000;  // longer than the test
 constexpr const char* kElsewhere = "127.0.0.2";
 
 void at_once(int count, const std::function<void(int)>& work) {
@@ -122,7 +122,7 @@ TEST(ServerBurst, ARefusalThatStaysIsFinalAtOnce) {
   ServerOptions options = small_server();
   options.key_file = right.path();
   RunningServer server(options);
-  auto device = far::open_tcp_device("127.0.0.1", server->port(), settings_with(wrong.path(), kLongNs));
+  auto device = far::open_tcp_device("127.0.0.1", server->port(), settings_with(wrong.path(), kLongerThanTheTestNs));
   ASSERT_FALSE(device);
   EXPECT_EQ(device.error().code(), EACCES);
 }
@@ -166,7 +166,7 @@ class ServerStrangers : public ::testing::Test {
   static constexpr int kPlaces = 8;
   ServerStrangers() {
     options.handshakes_max = kPlaces;
-    options.handshake_ns = kLongNs;
+    options.handshake_ns = kLongerThanTheTestNs;
     options.key_file = file.path();
     key = std::move(*far::read_key_file(file.path()));
   }

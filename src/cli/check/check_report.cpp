@@ -1,20 +1,13 @@
 #include "cli/check/check_report.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/size.hpp"
 #include "cli/figures.hpp"
+#include "cli/formatted.hpp"
 
 namespace hinterland::cli {
 namespace {
-
-template <typename... Values>
-std::string formatted(const char* format, Values... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 double middle_of(std::vector<double> values) {
   std::ranges::sort(values);

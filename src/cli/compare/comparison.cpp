@@ -1,11 +1,11 @@
 #include "cli/compare/comparison.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
 #include "base/size.hpp"
 #include "cli/figures.hpp"
+#include "cli/formatted.hpp"
 
 namespace hinterland::cli {
 namespace {
@@ -19,13 +19,6 @@ auto middle_of(const std::vector<Measured>& runs, Value&& value) {
 }
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
-
-template <typename... Values>
-std::string formatted(const char* format, Values... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 // Less than this is within what runs differ by anyway.
 constexpr double kHardlySlower = 1.05, kHardlySmaller = 0.9, kWorthHinting = 0.1;
