@@ -166,15 +166,13 @@ TEST_F(DevicesTest, WaitsForSeveral) {
 // A device that answers at once is never slept for behind one that does not.
 TEST_F(DevicesTest, DoesNotSleepForWhatIsThere) {
   open("mem:");
-  add("sim:latency=2s,inner=mem:");
+  add("sim:latency=1000s,inner=mem:");  // longer than a test may take: whoever sleeps fails
   std::vector<FarPage> fast = take(0, 1), slow = take(1, 1);
   PageBuffer page = page_content(7), other = page;
   std::array<Request, 2> requests = {Request{Operation::write, slow[0], &other, 1},
                                      Request{Operation::write, fast[0], &page, 0}};
   ASSERT_EQ(channels->submit(requests), 2);
-  std::uint64_t started = now_ns();
-  channels->wait(1'000'000'000);
-  EXPECT_LT(now_ns() - started, 500'000'000);
+  channels->wait(1'000'000'000'000);
   std::array<Completion, 4> done;
   ASSERT_EQ(channels->poll(done), 1);
   EXPECT_EQ(done[0].tag, 0);

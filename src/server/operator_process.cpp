@@ -136,13 +136,13 @@ void OperatorProcess::keep() {
     int status = 0;
     while (worker > 0 && ::waitpid(worker, &status, 0) < 0 && errno == EINTR) continue;
     const std::uint32_t message = shared_->asked.load();
-    if (worker > 0 && shared_->answered.load() != message) {
+    const bool owed = worker > 0 && shared_->answered.load() != message;
+    if (owed) {
       shared_->died.store(WIFSIGNALED(status) ? WTERMSIG(status) : kExited);
       shared_->answered.store(message);
-      futex_wake(&shared_->answered, 1, true);
-    } else {
-      ::sleep(1);  // not for anything that was asked: let it not die a thousand times a second
     }
+    futex_wake(&shared_->answered, 1, true);  // also when it died between its answer and its call
+    if (!owed) ::sleep(1);  // not for anything that was asked: let it not die a thousand times a second
   }
 }
 
