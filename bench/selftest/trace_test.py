@@ -188,6 +188,18 @@ class Replayed(unittest.TestCase):
         text = replayed.table(rows)
         self.assertIn("| x | 1.05 (1000 ± 10%) | - | 0.80 (1000 ± 0%) | - |", text)
         self.assertIn("With a read-ahead of 0: 1 of 2 within 10%, median error 12.5%, largest 20.0%; 1 between", text)
+        self.assertEqual(replayed.tables(rows), text)  # without waiting, nothing of it
+
+    def test_waiting(self):
+        replayed = module_of("replayed")
+        counts = {"foretold": 1000, "real": 1000, "real_runs": [1000]}
+        rows = {"x": {"runs": [{"percent": 25, "read_ahead_pages": 64, **counts, "foretold_waiting_s": 0.9,
+                                "waiting_runs_s": [1.1, 1.0, 0.95]},
+                               {"percent": 50, "read_ahead_pages": 64, **counts, "foretold_waiting_s": 3,
+                                "waiting_runs_s": [2.0]}]}}
+        text = replayed.tables(rows)
+        self.assertIn("| x | - | 0.90 (1.00 s ± 10%) | - | 1.50 (2.00 s ± 0%) |", text)
+        self.assertIn("With a read-ahead of 64: 1 of 2 within 20%, median error 30.0%, largest 50.0%.", text)
 
 
 class Page(unittest.TestCase):
