@@ -6,10 +6,12 @@ compare.py LIBRARY PROGRAM [ARGUMENT...]
 HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FAR its device (mem:; @TEMPORARY@ in it
 stands for a directory that goes afterwards, and for tcp: a server is started), and HINTERLAND_TEST_LOCAL its budget; with HINTERLAND_TEST_OFF there is none, and the library does nothing.
 HINTERLAND_TEST_DIES says that children of it are killed. HINTERLAND_TEST_BESIDE is preloaded both times, before or after
-ours: `before LIBRARY` or `after LIBRARY`. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77
-natively).
+ours: `before LIBRARY` or `after LIBRARY`; where the kernel has no MOVE that is the signal library, as for `hinterland
+run` (docs/adr/0078-pins-without-move.md). With HINTERLAND_TEST_NEEDS=move the test is skipped there. Exit status: 0 equal,
+1 different, 77 skipped (the program exits with 77 natively).
 """
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -26,6 +28,21 @@ def run(command, extra):
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=100)
     return done.returncode, done.stdout, done.stderr
+
+
+def has_move(library):
+    """Whether the kernel has UFFDIO_MOVE (Linux 6.8); taken to be so where there is no command to ask."""
+    command = os.path.join(os.path.dirname(os.path.abspath(library)), "..", "bin", "hinterland")
+    if not os.access(command, os.X_OK):
+        return True
+    asked = subprocess.run([command, "doctor", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=100)
+    states = {check["name"]: check["state"] for check in json.loads(asked.stdout or '{"checks": []}')["checks"]}
+    return states.get("MOVE", "ok") == "ok"
+
+
+def signal_library(library):
+    path = os.path.join(os.path.dirname(os.path.abspath(library)), "libhinterland-signal.so")
+    return path if os.path.exists(path) else ""
 
 
 def left_after_a_while(folder):
@@ -52,6 +69,11 @@ def main():
     library, command = sys.argv[1], sys.argv[2:]
     library = os.environ.get("HINTERLAND_TEST_LIBRARY", library)
     where, beside = (os.environ.get("HINTERLAND_TEST_BESIDE") or "after ").split(" ", 1)
+    if not has_move(library):
+        if os.environ.get("HINTERLAND_TEST_NEEDS") == "move":
+            print("this kernel has no UFFDIO_MOVE (Linux 6.8), without which that is not supported (ADR 0078)")
+            return 77
+        beside = beside or signal_library(library)
     native = run(command, {"LD_PRELOAD": beside} if beside else {})
     libraries = " ".join([library, beside][::-1 if where == "before" else 1])
     if native[0] == 77:
