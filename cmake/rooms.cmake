@@ -75,13 +75,11 @@ if(HINTERLAND_SANITIZE STREQUAL "address")
   set(HINTERLAND_TEST_OPTIONS -O0)
 endif()
 
-# hl_not_hot(ROOM ...): what runs once a command, for milliseconds. It is built in half of the time.
+# hl_not_hot(ROOM ...): what runs once a command, for milliseconds, is optimised as tests are, in half of the time.
 function(hl_not_hot)
-  if(NOT HINTERLAND_SANITIZE STREQUAL "thread")
-    foreach(room ${ARGN})
-      target_compile_options(hl_${room} PRIVATE ${HINTERLAND_TEST_OPTIONS})
-    endforeach()
-  endif()
+  foreach(room ${ARGN})
+    target_compile_options(hl_${room} PRIVATE ${HINTERLAND_TEST_OPTIONS})
+  endforeach()
 endfunction()
 
 # hl_computes(TEST ...): these compute for longer than the optimiser takes, so the address sanitizer's build optimises them too.

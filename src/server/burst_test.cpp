@@ -18,7 +18,7 @@ using far::testing::count_wrong;
 using far::testing::pages_of_slab;
 using far::testing::write_pages;
 
-constexpr std::uint64_t kLongerThanTheTestNs = 3'600'000'000'000;  // longer than the test
+constexpr std::uint64_t kLongerThanTheTestNs = 3'600'000'000'000;
 constexpr const char* kElsewhere = "127.0.0.2";
 
 void at_once(int count, const std::function<void(int)>& work) {
