@@ -12,7 +12,8 @@ namespace hinterland {
 inline constexpr int kFirstRuntimeDescriptor = 900;
 
 // To be called with each descriptor that the runtime keeps, before it is used, and with each that it keeps no longer.
-// Thread-safe; keep errno. Numbers of 4096 and above are not remembered.
+// Thread-safe; keep errno. Higher numbers than these are not remembered.
+inline constexpr int kRememberedDescriptors = 4096;
 void note_runtime_descriptor(int descriptor);
 void forget_runtime_descriptor(int descriptor);
 
@@ -20,5 +21,7 @@ void forget_runtime_descriptor(int descriptor);
 // saw, and until its owner misses it, the number may be given to nothing else of the runtime's: the owner would use
 // that as if it were still the first.
 bool is_noted_runtime_descriptor(int descriptor);
+// The lowest such number from `from` up; -1: there is none.
+int next_runtime_descriptor(int from);
 
 }  // namespace hinterland

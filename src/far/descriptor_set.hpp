@@ -1,6 +1,5 @@
-// The descriptors that a device has open, for Device::descriptors(). Thread-safe. What is listed is read and changed
-// without locks: the program's close() reads it each time. Opening waits for others who open. Bounded: a descriptor
-// beyond the last place works, but is not protected.
+// The descriptors that a device has open, for Device::descriptors(). Thread-safe, without locks; opening waits for
+// others who open. Numbers that base/runtime_descriptors.hpp does not remember are not kept here either.
 #pragma once
 
 #include <fcntl.h>
@@ -8,8 +7,10 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/mutex.hpp"
 #include "base/runtime_descriptors.hpp"
@@ -19,10 +20,6 @@ namespace hinterland::far {
 
 class DescriptorSet {
  public:
-  DescriptorSet() {
-    for (auto& place : places_) place.store(kFree, std::memory_order_relaxed);
-  }
-
   // Moves a descriptor out of the way of numbers that programs choose themselves (shells use up to 255). -EBADF as
   // hinterland::move_high(), of which this is one.
   static int move_high(int descriptor) { return hinterland::move_high(descriptor, kFirstHigh); }
@@ -61,24 +58,18 @@ class DescriptorSet {
     return descriptor;
   }
   void add(int descriptor) {
-    if (descriptor < 0) return;
+    if (!is_remembered(descriptor)) return;
     note_runtime_descriptor(descriptor);
-    for (auto& place : places_) {
-      int free = kFree;
-      // relaxed throughout: the numbers are all there is, ordered with nothing
-      if (place.compare_exchange_strong(free, descriptor, std::memory_order_relaxed)) return;
-    }
+    // relaxed throughout: the numbers are all there is, ordered with nothing
+    word_of(descriptor).fetch_or(bit_of(descriptor), std::memory_order_relaxed);
   }
   // True if it was kept.
   bool remove(int descriptor) {
-    if (descriptor < 0) return false;
-    for (auto& place : places_) {
-      int kept = descriptor;
-      if (!place.compare_exchange_strong(kept, kFree, std::memory_order_relaxed)) continue;
-      forget_runtime_descriptor(descriptor);
-      return true;
-    }
-    return false;
+    if (!is_remembered(descriptor)) return false;
+    const std::uint64_t bit = bit_of(descriptor);
+    if ((word_of(descriptor).fetch_and(~bit, std::memory_order_relaxed) & bit) == 0) return false;
+    forget_runtime_descriptor(descriptor);
+    return true;
   }
   // Closes a descriptor that is still kept here; in a forked child close_all_after_fork() may have done so before.
   void close(int descriptor) {
@@ -87,21 +78,17 @@ class DescriptorSet {
   // In a forked child: none of them is ours, or all are closed.
   void clear_after_fork() {
     opening_.reset_after_fork();
-    for (auto& place : places_) forget_runtime_descriptor(place.exchange(kFree, std::memory_order_relaxed));
+    for_each([this](int descriptor) { remove(descriptor); });
   }
   void close_all_after_fork() {
     opening_.reset_after_fork();
-    for (auto& place : places_) {
-      const int descriptor = place.exchange(kFree, std::memory_order_relaxed);
-      forget_runtime_descriptor(descriptor);
-      if (descriptor >= 0) ::close(descriptor);
-    }
+    for_each([this](int descriptor) { close(descriptor); });
   }
   std::size_t list(int* out, std::size_t max) const {
     std::size_t used = 0;
-    for (const auto& place : places_)
-      if (int descriptor = place.load(std::memory_order_relaxed); descriptor >= 0 && used < max)
-        out[used++] = descriptor;
+    for_each([&](int descriptor) {
+      if (used < max) out[used++] = descriptor;
+    });
     return used;
   }
 
@@ -115,9 +102,19 @@ class DescriptorSet {
     return moved >= 0 ? moved : descriptor;
   }
 
+  static bool is_remembered(int descriptor) { return descriptor >= 0 && descriptor < kRememberedDescriptors; }
+  static std::uint64_t bit_of(int descriptor) { return std::uint64_t{1} << (descriptor % 64); }
+  std::atomic<std::uint64_t>& word_of(int descriptor) { return kept_[static_cast<std::size_t>(descriptor) / 64]; }
+  template <typename Do>
+  void for_each(Do each) const {
+    for (std::size_t word = 0; word < kept_.size(); ++word)
+      for (std::uint64_t bits = kept_[word].load(std::memory_order_relaxed); bits != 0; bits &= bits - 1)
+        each(static_cast<int>(word * 64) + std::countr_zero(bits));
+  }
+
   static constexpr int kFree = -1;
-  static constexpr int kFirstHigh = 940;  // below the usual soft limit of 1024
-  std::array<std::atomic<int>, 48> places_;
+  static constexpr int kFirstHigh = 940;                                        // below the usual soft limit of 1024
+  std::array<std::atomic<std::uint64_t>, kRememberedDescriptors / 64> kept_{};  // a bit for each number
   // Held from the opening of a descriptor until it has its high number: were its first number closed by the program,
   // and given to another one that is being opened, both would go on with the same.
   mutable Mutex opening_;

@@ -93,12 +93,6 @@ DeviceUsage Devices::usage() const {
   return sum;
 }
 
-std::size_t Devices::descriptors(int* out, std::size_t max) const {
-  std::size_t used = 0;
-  for (const Entry& each : entries()) used += each.device->descriptors(out + used, max - used);
-  return used;
-}
-
 void Devices::leave() {
   for (const Entry& each : entries()) each.device->leave();
 }

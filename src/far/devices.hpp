@@ -49,7 +49,6 @@ class Devices {
   bool all_lost() const;
   std::uint64_t capacity_bytes() const;  // of all together; 0: not limited
   DeviceUsage usage() const;             // of all together
-  std::size_t descriptors(int* out, std::size_t max) const;
   // As Device::leave() and stay(); callable in signal handlers.
   void leave();
   void stay();

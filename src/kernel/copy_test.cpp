@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/runtime_descriptors.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/scheduling.hpp"
 
@@ -48,9 +48,11 @@ class CopyUnwaited : public ::testing::Test {
       ASSERT_EQ(words(number)[kPageSize / 8 - 1], number + 1);
     }
   }
-  static std::size_t descriptors() {
-    int all[64];
-    return real_kernel().descriptors(all, 64);
+  static std::vector<int> descriptors() {
+    std::vector<int> all;
+    for (int each = next_runtime_descriptor(0); each >= 0; each = next_runtime_descriptor(each + 1))
+      all.push_back(each);
+    return all;
   }
 
   std::uintptr_t target_ = 0;
@@ -110,9 +112,8 @@ bool is_userfaultfd(int descriptor) {
 
 // A program that closes by raw system calls what it did not open.
 TEST_F(CopyUnwaited, DoesWithoutDescriptorsThatWereTakenAway) {
-  int all[64];
-  std::size_t count = real_kernel().descriptors(all, 64), taken_away = 0;
-  for (int descriptor : std::span(all).first(count))
+  std::size_t taken_away = 0;
+  for (int descriptor : descriptors())
     if (descriptor != real_kernel().fault_descriptor() && is_userfaultfd(descriptor))
       taken_away += syscall(SYS_close, descriptor) == 0;
   EXPECT_EQ(taken_away != 0, several_cpus_allowed());
@@ -121,9 +122,9 @@ TEST_F(CopyUnwaited, DoesWithoutDescriptorsThatWereTakenAway) {
 }
 
 TEST_F(CopyUnwaited, IsReadyAgainInAForkedChild) {
-  std::size_t before = descriptors();
+  std::size_t before = descriptors().size();
   ASSERT_TRUE(real_kernel().open());  // as a forked child does; those from before are closed
-  EXPECT_EQ(descriptors(), before);
+  EXPECT_EQ(descriptors().size(), before);
 }
 
 }  // namespace

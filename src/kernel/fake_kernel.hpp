@@ -88,7 +88,6 @@ class FakeKernel : public Kernel {
   int fault_descriptor() const override { return -1; }
   int keep_descriptors() override { return -ENOSYS; }
   void wait_until_kept() override {}
-  std::size_t descriptors(int*, std::size_t) const override { return 0; }
   int register_range(std::uintptr_t address, std::size_t length) override;
   int unregister_range(std::uintptr_t address, std::size_t length) override;
   // Posted messages; -EINTR instead of blocking, because there is nobody else to post one.

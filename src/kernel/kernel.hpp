@@ -59,8 +59,6 @@ class Kernel {
   virtual int keep_descriptors() = 0;
   // For who started that thread: blocks until it has what it keeps, or cannot have it.
   virtual void wait_until_kept() = 0;
-  // Descriptors that the program must not close; returns how many are written.
-  virtual std::size_t descriptors(int* out, std::size_t max) const = 0;
 
   // Faults in [address, length) are delivered from now on; pages already there stay. The kernel's core files leave
   // the range out from now on.

@@ -10,7 +10,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +20,8 @@
 #include "kernel/kept_file.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/probe.hpp"
+#include "kernel/proc_file.hpp"
+#include "kernel/process_sizes.hpp"
 #include "kernel/userfaultfd_abi.hpp"
 
 namespace hinterland {
@@ -50,7 +51,6 @@ class RealKernel final : public Kernel {
   int fault_descriptor() const override { return fault_fd_.load(std::memory_order_relaxed); }
   int keep_descriptors() override;
   void wait_until_kept() override { keeper_.wait_until_settled(); }
-  std::size_t descriptors(int* out, std::size_t max) const override;
 
   int register_range(std::uintptr_t address, std::size_t length) override;
   int unregister_range(std::uintptr_t address, std::size_t length) override;
@@ -114,16 +114,16 @@ class RealKernel final : public Kernel {
   Mutex taking_back_;
   int self_fd_ = -1;  // pidfd of this process, or abi::kPidfdSelfThreadGroup
   // Opened early: a program that has become another user is not let into its own /proc/self, nor are its children.
-  int pagemap_fd_ = -EBADF;  // below zero: why there is none
-  int maps_fd_ = -1;         // likewise
-  int device_fd_ = -1;       // with which such a program's children have userfaultfds of their own; of no one process
+  ProcFile pagemap_, maps_, memory_;
+  int device_fd_ = -1;  // with which such a program's children have userfaultfds of their own; of no one process
   bool blocking_ = true;
 };
 
 Status RealKernel::open() {
   // In a forked child the inherited descriptors are the parent's: only the child's copies of the numbers are closed.
   close_high(fault_fd_.exchange(-1));
-  for (int* inherited : {&self_fd_, &pagemap_fd_, &maps_fd_}) close_high(std::exchange(*inherited, -1));
+  close_high(std::exchange(self_fd_, -1));
+  ProcFile::close_all_after_fork();
   keeper_.after_fork_in_child();
   KeptFile::after_fork_in_child();
   taking_back_.reset_after_fork();
@@ -141,8 +141,10 @@ Status RealKernel::open() {
   self_fd_ = pidfd_for_self_advice();
   if (self_fd_ >= 0 && (self_fd_ = move_high(self_fd_)) < 0) self_fd_ = -1;
   features_.vectored_discard = self_fd_ != -1;
-  pagemap_fd_ = open_high([] { return ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); });
-  maps_fd_ = open_high([] { return ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC); });
+  pagemap_.open("/proc/self/pagemap");
+  maps_.open("/proc/self/maps");
+  memory_.open("/proc/self/mem");
+  open_process_sizes();
   uffd_msg none;
   features_.look_for_faults = look({&none, 1}) < 0 && errno == EAGAIN;
   if (copies_unwaited_.load()) open_copiers();
@@ -173,15 +175,6 @@ bool RealKernel::take_faults_back(int lost) {
   if (fresh >= 0) fault_fd_.store(fresh);
   errno = error;
   return fresh >= 0;
-}
-
-std::size_t RealKernel::descriptors(int* out, std::size_t max) const {
-  std::size_t count = 0;
-  for (int ours : {fault_descriptor(), self_fd_, pagemap_fd_, maps_fd_, device_fd_})
-    if (ours >= 0 && count < max) out[count++] = ours;
-  for (const std::atomic<int>& copier : copiers_)
-    if (int descriptor = copier.load(); descriptor >= 0 && count < max) out[count++] = descriptor;
-  return count;
 }
 
 int RealKernel::register_range(std::uintptr_t address, std::size_t length) {
@@ -416,16 +409,15 @@ int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std
     bits[0] = 1;
     return 0;
   }
-  if (pagemap_fd_ < 0) return pagemap_fd_;
   std::fill(bits.begin(), bits.end(), 0);
   std::array<std::uint64_t, 512> entries;
   int error = 0;
   for (std::size_t at = 0; at < pages && error == 0;) {
     std::size_t wanted = std::min(entries.size(), pages - at) * sizeof(std::uint64_t);
-    off_t offset = static_cast<off_t>(((address >> kPageShift) + at) * sizeof(std::uint64_t));
-    ssize_t got = pread(pagemap_fd_, entries.data(), wanted, offset);
+    std::int64_t got =
+        pagemap_.read_at(entries.data(), wanted, ((address >> kPageShift) + at) * sizeof(std::uint64_t));
     if (got <= 0) {
-      error = got < 0 ? -errno : -EIO;
+      error = got < 0 ? static_cast<int>(got) : -EIO;
       break;
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(std::uint64_t); ++i, ++at)
@@ -450,7 +442,7 @@ int RealKernel::protection_of_mapping(std::uintptr_t address) {
   procmap::Query query{};
   query.size = sizeof query;
   query.address = address;
-  if (maps_fd_ < 0 || ioctl(maps_fd_, procmap::kQuery, &query) != 0) return -errno;
+  if (const int error = maps_.control(procmap::kQuery, &query); error != 0) return error;
   return static_cast<int>(query.protection & procmap::kProtectionMask);
 }
 
@@ -469,25 +461,12 @@ int RealKernel::make_exclusive(std::uintptr_t address) {
 }
 
 std::int64_t RealKernel::read_memory(void* target, std::uintptr_t source, std::size_t length) {
-  int memory = ::open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
-  if (memory < 0) return -errno;
-  ssize_t got = pread(memory, target, length, static_cast<off_t>(source));
-  std::int64_t result = got < 0 ? -errno : got;
-  close(memory);
-  return result;
+  return memory_.read_at(target, length, source);
 }
 
 std::uint64_t RealKernel::resident_anonymous_bytes() {
-  int statm = ::open("/proc/thread-self/statm", O_RDONLY | O_CLOEXEC);
-  if (statm < 0) return 0;
-  char text[128];
-  ssize_t got = read(statm, text, sizeof text - 1);
-  close(statm);
-  if (got <= 0) return 0;
-  text[got] = '\0';
-  unsigned long long total = 0, resident = 0, shared = 0;
-  if (std::sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || resident < shared) return 0;
-  return bytes_of_pages(resident - shared);
+  const ProcessSizes sizes = process_sizes();
+  return sizes.resident - sizes.shared;
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "kernel/scheduling.hpp"
 
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/raw_call.hpp"
+#include "base/stats_folder.hpp"
 
 namespace hinterland {
 namespace {
@@ -20,25 +20,9 @@ namespace {
 constexpr int kHighestPriority = -20;
 thread_local bool t_before_others = false;
 
-// System calls made directly: in a preloaded library the libc symbols may be interposers.
-ssize_t read_file(const char* path, char* text, std::size_t size) {
-  int descriptor = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
-  if (descriptor < 0) return -1;
-  ssize_t length = syscall(SYS_read, descriptor, text, size - 1);
-  raw::checked(SYS_close, descriptor);
-  text[length > 0 ? length : 0] = '\0';
-  return length;
-}
-
 // The kernel asks for the capability in the first user namespace: root of a container's own namespace does not have
-// it.
-bool in_first_user_namespace() {
-  char text[64];
-  unsigned inside = 1, outside = 1, count = 0;
-  return read_file("/proc/self/uid_map", text, sizeof text) > 0 &&
-         std::sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
-         count == 0xffffffff;
-}
+// it. That one has always had this number (PROC_USER_INIT_INO).
+bool in_first_user_namespace() { return namespace_number("/proc/self/ns/user") == 0xefff'fffd; }
 
 }  // namespace
 
@@ -73,12 +57,26 @@ void take_usual_priority() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), usual);
 }
 
-bool is_runnable(pid_t thread_id) {
-  char path[64], text[256];
-  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread_id));
-  if (read_file(path, text, sizeof text) <= 0) return false;
+std::array<char, 48> path_of_thread_state(pid_t thread_id) {
+  std::array<char, 48> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/task/%d/stat", static_cast<int>(thread_id));
+  return path;
+}
+
+bool is_runnable(ProcFile& thread_state) {
+  char text[256];
+  const std::int64_t length = thread_state.read_at(text, sizeof text - 1, 0);
+  if (length <= 0) return false;
+  text[length] = '\0';
   const char* state = std::strrchr(text, ')');  // the name before it may hold anything
   return state != nullptr && state[1] == ' ' && state[2] == 'R';
+}
+
+// The clock's number is made as pthread_getcpuclockid(3) makes it: of one thread (4), what the scheduler counts (2).
+std::uint64_t cpu_time_ns(pid_t thread_id) {
+  timespec time{};
+  if (clock_gettime(static_cast<clockid_t>((~static_cast<unsigned>(thread_id) << 3) | 4 | 2), &time) != 0) return 0;
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 }  // namespace hinterland

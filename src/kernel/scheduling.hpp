@@ -3,6 +3,11 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstdint>
+
+#include "kernel/proc_file.hpp"
+
 namespace hinterland {
 
 // Whether the calling thread may run on more than one CPU.
@@ -21,7 +26,12 @@ void go_before_others();
 // Ends that: the nice value is again that of the process's first thread.
 void take_usual_priority();
 
-// True when a thread of this process runs or waits for a CPU; false when it sleeps, or cannot be asked.
-bool is_runnable(pid_t thread_id);
+// "/proc/self/task/ID/stat", for is_runnable().
+std::array<char, 48> path_of_thread_state(pid_t thread_id);
+// True when the thread runs or waits for a CPU; false when it sleeps, or cannot be asked.
+bool is_runnable(ProcFile& thread_state);
+
+// CPU time that a thread of this process has had. 0: it is over. Opens no file.
+std::uint64_t cpu_time_ns(pid_t thread_id);
 
 }  // namespace hinterland

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 namespace hinterland {
@@ -39,6 +40,41 @@ TEST(Scheduling, AThreadThatWentBeforeNobodyKeepsItsOwnPriority) {
     after = own_nice();
   }).join();
   EXPECT_EQ(after, lower);
+}
+
+TEST(Scheduling, TellsWhoRunsAndForHowLong) {
+  std::atomic<pid_t> id{0};
+  std::atomic<bool> over{false};
+  std::thread computing([&] {
+    id = gettid();
+    while (!over) continue;
+  });
+  while (id == 0) usleep(100);
+  ProcFile state;
+  ASSERT_EQ(state.open(path_of_thread_state(id).data()), 0);
+  EXPECT_TRUE(is_runnable(state));
+  const std::uint64_t before = cpu_time_ns(id);
+  EXPECT_GT(before, 0U);
+  while (cpu_time_ns(id) == before) usleep(100);
+  over = true;
+  computing.join();
+  EXPECT_FALSE(is_runnable(state));
+  EXPECT_EQ(cpu_time_ns(id), 0U);
+
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  id = 0;
+  std::thread waiting([&] {
+    id = gettid();
+    char byte;
+    static_cast<void>(!read(ends[0], &byte, 1));
+  });
+  while (id == 0) usleep(100);
+  ASSERT_EQ(state.open(path_of_thread_state(id).data()), 0);
+  while (is_runnable(state)) usleep(100);
+  close(ends[1]);
+  waiting.join();
+  close(ends[0]);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
 #include "paging/place/runtime_thread.hpp"
+#include "paging/program_end.hpp"
 
 namespace hinterland {
 namespace {
@@ -57,6 +58,7 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
   Result<Window> window = Window::reserve(options.window_bytes, 4 * kGiB);
   if (!window) return std::unexpected(window.error());
   impl->core.window = std::move(*window);
+  program_end::watch_this_process();
   if (options.all_addresses) cover_all_addresses(impl->core.window, options.faults);
   if (Status status = impl->create_parts(); !status) return std::unexpected(status.error());
 
@@ -334,11 +336,5 @@ void Pager::thread_ended() { impl_->threads.remove(static_cast<std::uint32_t>(sy
 
 void Pager::leave_device() { impl_->core.devices.leave(); }
 void Pager::stay_on_device() { impl_->core.devices.stay(); }
-
-std::size_t Pager::descriptors(int* out, std::size_t max) const {
-  std::size_t count = impl_->core.kernel.descriptors(out, max);
-  // With those of its channels. (A channel itself may be asked only by the thread that it belongs to.)
-  return count + impl_->core.devices.descriptors(out + count, max - count);
-}
 
 }  // namespace hinterland

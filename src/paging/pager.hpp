@@ -245,8 +245,6 @@ class Pager {
   // handler.
   void leave_device();
   void stay_on_device();
-  // Descriptors that the program must not close; returns how many are written.
-  std::size_t descriptors(int* out, std::size_t max) const;
 
  private:
   bool holds_outside(std::uintptr_t address) const;

@@ -13,6 +13,7 @@
 #include "kernel/kept_file.hpp"
 #include "paging/page/reservation.hpp"
 #include "paging/pager_impl.hpp"
+#include "paging/program_end.hpp"
 
 namespace hinterland {
 namespace {
@@ -132,6 +133,7 @@ void Pager::after_fork_in_child() {
 
 Status Pager::Impl::resume_in_child() {
   Status opened = core.kernel.open();
+  program_end::watch_this_process();
   if (!opened && core.managed.load()) return opened;
   core.pages.after_fork_in_child();
   core.policy.after_fork_in_child();

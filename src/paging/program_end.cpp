@@ -11,10 +11,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "base/mutex.hpp"
 #include "base/raw_call.hpp"
 #include "base/stats.hpp"
+#include "kernel/proc_file.hpp"
 #include "paging/pager.hpp"
 
 namespace hinterland::program_end {
@@ -49,14 +51,39 @@ Text read_of(long thread, const char* file) {
   return text;
 }
 
-// Behind the name in parentheses, which may hold anything: the state, and last of all the status it ended with.
-bool first_thread_ended(int* status) {
-  Text text = read_of(raw::call(SYS_getpid), "stat");
-  const char* name_end = std::strrchr(text.bytes, ')');
-  if (name_end == nullptr || name_end[1] != ' ' || name_end[2] != 'Z') return false;
-  const char* last = std::strrchr(text.bytes, ' ');
-  if (status != nullptr) *status = std::atoi(last + 1);
-  return true;
+ProcFile& first_threads_state() {
+  // Never destroyed: looked at until the process is gone.
+  alignas(ProcFile) static char storage[sizeof(ProcFile)];
+  static ProcFile* file = new (storage) ProcFile;
+  return *file;
+}
+
+struct FirstThread {
+  bool ended = false;
+  int status = 0;   // with which it ended
+  int threads = 0;  // of the process, with all that have not been waited for
+};
+
+// Behind the name in parentheses, which may hold anything: the state, as 18th the number of threads, and last of all
+// the status.
+FirstThread first_thread() {
+  FirstThread first;
+  Text text;
+  const std::int64_t used = first_threads_state().read_at(text.bytes, sizeof text.bytes - 1, 0);
+  text.bytes[used > 0 ? used : 0] = '\0';
+  const char* at = std::strrchr(text.bytes, ')');
+  if (at == nullptr || at[1] != ' ' || at[2] != 'Z') return first;
+  first.ended = true;
+  first.status = std::atoi(std::strrchr(text.bytes, ' ') + 1);
+  for (int field = 2; at != nullptr && field < 20; ++field) at = std::strchr(at + 1, ' ');
+  if (at != nullptr) first.threads = std::atoi(at + 1);
+  return first;
+}
+
+int noted_threads() {
+  int count = 0;
+  for (const auto& known : stat_page()->inside.runtime_threads) count += known.load() != 0 ? 1 : 0;
+  return count;
 }
 
 // By its number, and by its name as well: the number of one that ended may be another's by now.
@@ -85,11 +112,17 @@ bool is_runtime_thread(long thread) {
 
 }  // namespace
 
+void watch_this_process() {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/self/task/%ld/stat", raw::call(SYS_getpid));
+  first_threads_state().open(path);
+}
+
 int living_threads() {
   long folder =
       raw::call(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (raw::failed(folder)) return kUnknown;
-  int count = first_thread_ended(nullptr) ? -1 : 0;
+  int count = first_thread().ended ? -1 : 0;
   alignas(DirectoryEntry) char entries[2048];
   long used;
   while ((used = raw::call(SYS_getdents64, folder, reinterpret_cast<long>(entries), sizeof entries)) > 0)
@@ -103,9 +136,10 @@ int living_threads() {
 }
 
 void end_if_over() {
-  int status = 0;
-  if (stat_page()->pid != raw::call(SYS_getpid) || !first_thread_ended(&status)) return;
-  if (living_threads() == 0) end_with(status);
+  if (stat_page()->pid != raw::call(SYS_getpid)) return;
+  const FirstThread first = first_thread();
+  if (!first.ended || first.threads > noted_threads() + 1) return;  // more than the first one and ours: they live
+  if (living_threads() == 0) end_with(first.status);
 }
 
 void expect() {

@@ -5,6 +5,9 @@
 
 namespace hinterland::program_end {
 
+// Before the program runs, and in a forked child: opens what is looked at again and again.
+void watch_this_process();
+
 // Threads of the program that live: those of the process but the runtime's, and a first thread that ended already. -1
 // where /proc does not tell. Async-signal-safe; allocates nothing.
 int living_threads();

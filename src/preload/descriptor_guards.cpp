@@ -116,12 +116,10 @@ bool leads_to_far_file(int at, const char* path) {
 
 // Where the kernel does not compare files, by the number.
 bool is_copy_of_ours(int copy, int number) {
-  std::array<int, descriptors::kMax> all;
-  const std::size_t count = std::min(pager().descriptors(all.data(), all.size()), all.size());
   const long self = raw::call(SYS_getpid);
-  for (std::size_t i = 0; i < count; ++i) {
-    const long order = raw::call(SYS_kcmp, self, self, KCMP_FILE, copy, all[i]);
-    if (order == 0 || (order < 0 && order != -EBADF && number == all[i])) return true;
+  for (int ours = next_runtime_descriptor(0); ours >= 0; ours = next_runtime_descriptor(ours + 1)) {
+    const long order = raw::call(SYS_kcmp, self, self, KCMP_FILE, copy, ours);
+    if (order == 0 || (order < 0 && order != -EBADF && number == ours)) return true;
   }
   return false;
 }

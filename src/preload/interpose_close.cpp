@@ -25,7 +25,6 @@ int __fcntl(int descriptor, int command, ...);
 namespace {
 
 using namespace hinterland;
-using descriptors::Protected;
 
 bool is_protected(int descriptor) { return serves_program() && descriptors::is_protected(descriptor); }
 
@@ -47,8 +46,8 @@ int close_range_raw(unsigned first, unsigned last, int flags) {
 int close_parts(unsigned first, unsigned last, int flags) {
   if (!serves_program() || first > last) return close_range_raw(first, last, flags);
   return uninterrupted([=] {
-    return Protected().for_unprotected(first, last,
-                                       [flags](unsigned a, unsigned b) { return close_range_raw(a, b, flags); });
+    return descriptors::for_unprotected(first, last,
+                                        [flags](unsigned a, unsigned b) { return close_range_raw(a, b, flags); });
   });
 }
 

@@ -1,13 +1,11 @@
-#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 
 #include "base/stats.hpp"
-#include "base/units.hpp"
+#include "kernel/process_sizes.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/limits.hpp"
 #include "preload/local_range.hpp"
@@ -46,22 +44,9 @@ int call(int process, int resource, const struct rlimit* wanted, struct rlimit* 
 
 std::uint64_t without(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
 
-// The first field, and the sixth: data and stack, of which the kernel counts the first.
 Used used_now() {
-  Used used;
-  long file =
-      raw::call(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/thread-self/statm"), O_RDONLY | O_CLOEXEC);
-  if (raw::failed(file)) return used;
-  char text[160];
-  long got = raw::call(SYS_read, file, reinterpret_cast<long>(text), sizeof text - 1);
-  raw::call(SYS_close, file);
-  text[raw::failed(got) ? 0 : got] = '\0';
-  char* at = text;
-  for (int field = 1; field <= 6; ++field) {
-    std::uint64_t pages = std::strtoull(at, &at, 10);
-    if (field == 1) used.space = pages * kPageSize;
-    if (field == 6) used.data = pages * kPageSize;
-  }
+  const ProcessSizes used = process_sizes();
+  if (used.space == 0) return {};
   // The range of local memory is ours from before the start, and grows.
   return {without(used.space, local_range::g_bytes), without(used.data, local_range::used_bytes())};
 }

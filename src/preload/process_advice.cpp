@@ -1,6 +1,7 @@
 #include "preload/process_advice.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,9 +33,21 @@ long ask(int process, const iovec* ranges, std::size_t count, int advice, unsign
                    static_cast<int>(flags));
 }
 
-// What /proc says that a descriptor of a process stands for.
+// Interface facts that Debian's headers lack (Linux 6.13, include/uapi/linux/pidfd.h).
+struct PidfdInfo {
+  std::uint64_t mask, cgroup;
+  std::uint32_t thread, process, parent;
+  std::array<std::uint32_t, 8> users;
+  std::uint32_t status;
+};
+constexpr unsigned long kPidfdGetInfo = _IOWR(0xff, 11, PidfdInfo);
+
+// What the kernel, or before Linux 6.13 /proc, says that a descriptor of a process stands for.
 bool is_own_process(int process) {
   if (process == kSelfThread || process == kSelfProcess) return true;
+  PidfdInfo info{};
+  if (raw::call(SYS_ioctl, process, static_cast<long>(kPidfdGetInfo), reinterpret_cast<long>(&info)) == 0)
+    return info.process == static_cast<std::uint32_t>(raw::call(SYS_getpid));
   std::array<char, 64> path{};
   std::snprintf(path.data(), path.size(), "/proc/self/fdinfo/%d", process);
   long file = raw::call(SYS_openat, AT_FDCWD, reinterpret_cast<long>(path.data()), O_RDONLY | O_CLOEXEC);

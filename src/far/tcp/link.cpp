@@ -77,12 +77,14 @@ int Link::start(const Endpoint& endpoint, const SecretKey& key, wire::Type sessi
 
 // A connection under the link's number, or another high one. -errno; -EBADF: the program has closed it already.
 int Link::start_high() {
-  auto open = [this] {
-    int fd = start_connect(endpoint_);
-    if (fd < 0) errno = -fd;
-    return fd;
-  };
-  return numbers_.open_high_once(open, descriptor_, kFirstHighDescriptor);
+  auto open = [this] { return ::socket(endpoint_.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); };
+  const int fd = numbers_.open_high_once(open, descriptor_, kFirstHighDescriptor);
+  if (fd < 0) return fd;
+  const int error = start_connect(fd, endpoint_);
+  if (error == 0) return fd;
+  // Under the link's number it keeps that for the next attempt; what the program has put there is not ours to close.
+  if (fd != descriptor_ && !is_of_this_process(-error)) ::close(fd);
+  return error;
 }
 
 int Link::connect() {

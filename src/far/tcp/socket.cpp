@@ -78,17 +78,10 @@ Result<std::vector<Endpoint>> resolve(const std::string& host, std::uint16_t por
   return endpoints;
 }
 
-int start_connect(const Endpoint& endpoint) {
-  int fd = ::socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -errno;
+int start_connect(int fd, const Endpoint& endpoint) {
   set_stream_options(fd);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.length) != 0 &&
-      errno != EINPROGRESS && errno != EINTR) {
-    int error = errno;
-    ::close(fd);
-    return -error;
-  }
-  return fd;
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.length) == 0) return 0;
+  return errno == EINPROGRESS || errno == EINTR ? 0 : -errno;
 }
 
 int connect_error(int fd) {

@@ -26,8 +26,9 @@ struct Endpoint {
 Result<std::vector<Endpoint>> resolve(const std::string& host, std::uint16_t port, bool to_listen);
 std::string to_string(const Endpoint& endpoint);  // 127.0.0.1:9000, [::1]:9000
 
-// Starts a connection; the socket is writable once it is there or failed (connect_error()). Descriptor or -errno.
-int start_connect(const Endpoint& endpoint);
+// Starts a connection by a new stream socket that does not block; it is writable once that is there or failed
+// (connect_error()). 0 or -errno.
+int start_connect(int fd, const Endpoint& endpoint);
 int connect_error(int fd);  // 0 or -errno of a started connection
 
 // TCP_NODELAY, and keep-alive so that a peer whose machine vanished is noticed within about a minute.

@@ -320,7 +320,9 @@ TEST(TcpSocket, KnowsWhetherThePeerSendsFromThisCpu) {
   if (cpus.size() < 2) GTEST_SKIP() << "one CPU";
   int listener = -1;
   Endpoint endpoint = listening(&listener);
-  int client = start_connect(endpoint), server = ::accept(listener, nullptr, nullptr);
+  int client = ::socket(endpoint.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(start_connect(client, endpoint), 0);
+  int server = ::accept(listener, nullptr, nullptr);
   for (int sender : cpus) {
     run_on(sender);
     ASSERT_EQ(::send(client, "x", 1, MSG_NOSIGNAL), 1);

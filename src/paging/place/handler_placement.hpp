@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernel/proc_file.hpp"
 #include "paging/place/attendance.hpp"
 #include "paging/place/attraction.hpp"
 #include "paging/place/companions.hpp"
@@ -152,7 +153,7 @@ class HandlerPlacement {
   void advance(std::uint32_t by) {
     progress_.store(progress_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
-  bool thread_waits() const;
+  bool computed_for_half_of(std::uint64_t time_ns);
   void note_stranger(std::uint32_t thread_id);
   void make_way();
   void stop_making_way();
@@ -171,6 +172,7 @@ class HandlerPlacement {
   FollowCpu follow_;
   Attraction helper_attraction_, reclaimer_attraction_;
   LoneFaulter lone_;
+  ProcFile state_;                          // of its thread
   pid_t handler_id_ = 0;                    // written before makes_way_ becomes true
   std::atomic<int> cpu_{-1};                // where it makes way. Relaxed: only steers
   std::atomic<bool> makes_way_{false};      // who changes it from true to false undoes it
@@ -179,6 +181,8 @@ class HandlerPlacement {
   std::uint32_t progress_seen_ = 0;
   std::uint64_t looked_at_ns_ = 0;
   unsigned quiet_ticks_ = 0;
+  std::uint32_t computing_thread_id_ = 0;
+  std::uint64_t computed_before_ns_ = 0;
 };
 
 }  // namespace hinterland

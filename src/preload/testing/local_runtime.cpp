@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/inside.hpp"
+#include "base/runtime_descriptors.hpp"
 #include "base/stats.hpp"
 #include "kernel/kept_file.hpp"
 #include "object/entry.hpp"
@@ -19,21 +20,12 @@
 namespace hinterland {
 namespace {
 
-int g_descriptors[2] = {-1, -1};
-
 void* sleep_for_ever(void*) {
   InsideRuntime inside;
   for (;;) pause();
 }
 
 }  // namespace
-
-std::size_t Pager::descriptors(int* out, std::size_t max) const {
-  if (max < 2) return 0;
-  out[0] = g_descriptors[0];
-  out[1] = g_descriptors[1];
-  return 2;
-}
 
 // It has no far objects.
 void object::before_fork() {}
@@ -52,7 +44,7 @@ Status start_runtime(const char* program) {
   if (!pager) return std::unexpected(pager.error());
   for (int i = 0; i < 2; ++i) {
     int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    g_descriptors[i] = fcntl(low, F_DUPFD_CLOEXEC, 700);
+    note_runtime_descriptor(fcntl(low, F_DUPFD_CLOEXEC, 700));
     close(low);
   }
   sigset_t all, before;  // as the real ones, it takes no signals of the program
