@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "advice/prediction.hpp"
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
@@ -47,6 +48,7 @@ class Bound {
 // Mean latency of what the trace sampled, for faults of two kinds: with the device, and without.
 struct Latencies {
   double fetch_ns = 0, other_ns = 0;
+  double page_ahead_ns = trace::Costs{}.page_ahead;
   bool known = false;
 };
 
@@ -71,7 +73,8 @@ Row replay(const TraceFile& file, const ReplayOptions& options, const Latencies&
   Row row{options, machine.result(), bound.pages_in(options.local_bytes), {}};
   if (latencies.known)
     row.stall_s = (static_cast<double>(row.result.fetches) * latencies.fetch_ns +
-                   static_cast<double>(row.result.first_touch + row.result.refaults) * latencies.other_ns) /
+                   static_cast<double>(row.result.first_touch + row.result.refaults) * latencies.other_ns +
+                   static_cast<double>(row.result.ahead) * latencies.page_ahead_ns) /
                   1e9;
   return row;
 }

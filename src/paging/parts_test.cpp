@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <vector>
@@ -254,15 +252,6 @@ TEST(ReclaimAsHermitTest, NothingIsLostInRandomSteps) {
 
 constexpr std::uint32_t kMany = 4096;  // pages: four times the budget
 
-bool has_thread(const std::string& wanted) {
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::string name;
-    std::getline(std::ifstream(task.path() / "comm"), name);
-    if (name == wanted) return true;
-  }
-  return false;
-}
-
 // Changes a word of each page, in order or at random, and looks at all of them.
 std::string change_and_compare(Pager& pager, bool scattered, std::uint32_t changes) {
   std::intptr_t mapped = pager.map(bytes_of_pages(kMany), kPageSize, kReadWrite);
@@ -443,7 +432,7 @@ TEST_F(RealHermitTest, ItsThreadsReclaimAndOursIsNotThere) {
         pager.unmap(static_cast<std::uintptr_t>(mapped), bytes_of_pages(2 * kMany));
       }
       if (has_thread("hl-reclaim")) return "our own reclaimer is there, too";
-      if (!has_thread("hl-reclaim-0")) return "there is no thread of Hermit's";
+      wait_for_thread("hl-reclaim-0");
       return counted(Counter::reclaim_background_pages) > before ? "" : "nothing is reclaimed in the background";
     });
 }
@@ -460,7 +449,7 @@ TEST_F(RealHermitTest, AForkedChildHasItsOwn) {
     if (child == 0) {
       pager.after_fork_in_child();
       std::string wrong = look(mapped, "the child's");
-      if (wrong.empty() && !has_thread("hl-reclaim-0")) wrong = "no thread in the child";
+      wait_for_thread("hl-reclaim-0");
       if (!wrong.empty()) std::fprintf(stderr, "%s\n", wrong.c_str());
       _exit(wrong.empty() ? 0 : 1);
     }

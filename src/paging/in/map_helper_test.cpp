@@ -11,8 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -162,15 +160,6 @@ TEST(MapHelperQueue, RefusesWhatItHasNoRoomForAndGivesTheOldestFirst) {
 
 // --- with threads and the real kernel -----------------------------------------------------------------------------
 
-bool has_thread(const std::string& wanted) {
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::string name;
-    std::getline(std::ifstream(task.path() / "comm"), name);
-    if (name == wanted) return true;
-  }
-  return false;
-}
-
 class RealMapHelperTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -211,7 +200,7 @@ TEST_P(RealMapHelperTest, StreamsReadWhatWasWritten) {
   options.budget_bytes = 16 * kMiB;
   run_with_real_pager(options, [](Pager& pager) -> std::string {
     while (!PagerParts::of(pager).handlers.map_helper().ready()) usleep(1'000);  // as long as a test may take
-    if (!has_thread("hl-map")) return "the helper is ready without a thread";
+    wait_for_thread("hl-map");
     return two_streams(pager);
   });
 }

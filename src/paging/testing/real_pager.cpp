@@ -11,6 +11,8 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "paging/testing/page_machine.hpp"
@@ -139,6 +141,19 @@ std::string audit(Pager& pager, bool alone) {
       "budget counts %ld: %ld resident (%ld absent, %ld clean) + %ld in frames; %ld listed; far %ld, used %ld", local,
       resident, absent, clean, frames, listed, far, used);
   return text.data();
+}
+
+bool has_thread(const std::string& wanted) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name == wanted) return true;
+  }
+  return false;
+}
+
+void wait_for_thread(const std::string& wanted) {
+  while (!has_thread(wanted)) usleep(1'000);
 }
 
 }  // namespace hinterland::testing

@@ -32,6 +32,11 @@ constexpr unsigned kHangSeconds = 240;
 // wrong, which becomes the test's failure.
 void run_with_real_pager(const RealPagerOptions& options, const std::function<std::string(Pager&)>& body);
 
+// Whether this process has a thread of that name.
+bool has_thread(const std::string& wanted);
+// A thread takes its name a moment after it was started. Waits for as long as a test may take.
+void wait_for_thread(const std::string& wanted);
+
 // Whether the runtime has as much of the budget free as it wants to keep in hand.
 bool has_room_in_hand(Pager& pager);
 
