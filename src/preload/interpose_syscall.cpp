@@ -148,7 +148,7 @@ const std::array<Notice, system_calls::kNumbers> hinterland_call_notices = kNoti
 namespace hinterland::forking {
 void prepare() {
   resolve_clone();
-  hinterland_notices_all = pager().faults_by_signal();
+  hinterland_notices_all = pager().faults_by_signal() || !pager().sees_pins();
 }
 }  // namespace hinterland::forking
 

@@ -20,13 +20,14 @@ namespace {
 
 const void* at(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
 
-// A read under way: until its completion, which names its block, or the end of its context.
-struct Reading {
+// A request under way: until its completion, which names its block, or the end of its context. The kernel copies the
+// block, so that a program may use it again meanwhile. Writes are noted, too, for one may have a read's block.
+struct Request {
   long context;
-  long block;  // 0: it was used again meanwhile, so that a completion does not tell which of the two is done
-  bool operator==(const Reading&) const = default;
+  long block;
+  bool operator==(const Request&) const = default;
 };
-constinit HeldNotes<Reading> g_reading;
+constinit HeldNotes<Request> g_requests;
 constinit HeldNotes<long> g_registered;  // by the ring's descriptor
 
 // IORING_REGISTER_USE_REGISTERED_RING, which Debian's headers lack: the ring is named otherwise than by its
@@ -88,22 +89,6 @@ void hold_registered(Held& held, long operation, const void* what, std::size_t c
   }
 }
 
-// Before it is submitted: another thread may fetch the completion at once.
-Reading keep_reading(Held& held, long context, const iocb* block) {
-  const Reading reading{context, raw::word_of(block)};
-  bool again = false;
-  g_reading.let_go_where([&](Reading& other) {
-    if (other == reading) {
-      other.block = 0;
-      again = true;
-    }
-    return false;
-  });
-  const Reading kept{context, again ? 0 : reading.block};
-  g_reading.take_over(held, kept);
-  return kept;
-}
-
 }  // namespace
 
 // One after the other, so that what one names need not be held for all.
@@ -115,12 +100,14 @@ long submit_held(long context, long count, const void* blocks) {
     held.in(block);
     const iocb* one = is_readable(block, sizeof *block) ? *block : nullptr;
     if (one != nullptr) hold_block(held, one);
-    const bool outlasts = !hl_self_paging.sees_pins && one != nullptr && reads(one);
-    const Reading reading = outlasts ? keep_reading(held, context, one) : Reading{};
+    const bool outlasts = !hl_self_paging.sees_pins && one != nullptr;
+    const Request request{context, raw::word_of(one)};
+    Held nothing;
+    // Before it is submitted: another thread may fetch the completion at once.
+    if (outlasts) g_requests.begin(reads(one) ? held : nothing, request);
     const long result = held.done(raw::call(SYS_io_submit, context, 1, raw::word_of(block)));
     if (result == 1) continue;
-    // One that does not tell itself from others stays held as they do.
-    if (reading.block != 0) g_reading.let_go_where([reading](const Reading& other) { return other == reading; });
+    if (outlasts) g_requests.done(request);
     return taken != 0 ? taken : result;
   }
   return count;
@@ -129,13 +116,12 @@ long submit_held(long context, long count, const void* blocks) {
 void completed(long context, const void* events, long count) {
   const auto* event = static_cast<const io_event*>(events);
   for (long i = 0; i < count; ++i) {
-    const Reading done{context, static_cast<long>(event[i].obj)};
-    g_reading.let_go_where([done](const Reading& other) { return other == done; });
+    g_requests.done({context, static_cast<long>(event[i].obj)});
   }
 }
 
 void context_ended(long context) {
-  g_reading.let_go_where([context](const Reading& other) { return other.context == context; });
+  g_requests.let_go_where([context](const Request& other) { return other.context == context; });
 }
 
 // The number may be that of a ring that was closed before.

@@ -12,7 +12,31 @@ bool chance(struct Lane* lane, unsigned percent) { return draw(lane, 100) < perc
 
 static long sequence_of(const struct Lane* lane) { return g_first + (long)lane->number; }
 
+// What each lane did last, for those that go wrong in company alone.
+enum { kRemembered = 64 };
+struct Done {
+  const char* what;
+  long a, b, result;
+  unsigned call;
+};
+static struct Done g_done[kLanes][kRemembered];
+static unsigned g_count[kLanes];
+
+static void remember(const struct Lane* lane, const char* what, long a, long b, long result) {
+  unsigned at = lane->number % kLanes;
+  g_done[at][g_count[at]++ % kRemembered] = (struct Done){what, a, b, result, lane->call};
+}
+
+static void print_remembered(const struct Lane* lane) {
+  unsigned at = lane->number % kLanes, count = g_count[at];
+  for (unsigned i = count < kRemembered ? 0 : count - kRemembered; i < count; ++i) {
+    const struct Done* done = &g_done[at][i % kRemembered];
+    fprintf(stderr, "before: %u %s %ld %ld: %ld\n", done->call, done->what, done->a, done->b, done->result);
+  }
+}
+
 void note(const struct Lane* lane, const char* what, long a, long b, long result) {
+  remember(lane, what, a, b, result);
   if (g_traced != sequence_of(lane)) return;
   char line[160];
   int length = snprintf(line, sizeof line, "%u %s %ld %ld: %ld\n", lane->call, what, a, b, result);
@@ -22,6 +46,7 @@ void note(const struct Lane* lane, const char* what, long a, long b, long result
 void record(struct Lane* lane, const char* what, long a, long b, long result) {
   lane->digest = (lane->digest ^ (uint64_t)result) * 0x9e3779b97f4a7c15u;
   lane->digest ^= lane->digest >> 29;
+  remember(lane, what, a, b, result);
   if (g_traced != sequence_of(lane)) return;
   printf("%u %s %ld %ld: %ld\n", lane->call, what, a, b, result);
   fflush(stdout);
@@ -31,6 +56,7 @@ void wrong(const struct Lane* lane, const char* what, long where, uint64_t expec
   printf("wrong in sequence %ld, call %u, %s at %ld: stamp %llx expected, found %llx\n", sequence_of(lane),
          lane->call, what, where, (unsigned long long)expected, (unsigned long long)found);
   fflush(stdout);
+  print_remembered(lane);
   _exit(4);
 }
 
