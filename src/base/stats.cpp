@@ -134,6 +134,7 @@ void copy_text(char* to, std::size_t size, const char* from) { std::snprintf(to,
 void carry_over(const StatPage& old, StatPage& page, bool same_process) {
   copy_relaxed(old.gauges, page.gauges);
   copy_text(page.far_url, sizeof page.far_url, old.far_url);
+  page.faults_by_signal = old.faults_by_signal;
   copy_text(page.policy, sizeof page.policy, old.policy);
   copy_relaxed_one(old.inside.window_base, page.inside.window_base);
   copy_relaxed_one(old.inside.window_bytes, page.inside.window_bytes);

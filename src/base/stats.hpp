@@ -205,7 +205,8 @@ struct StatPage {
   char program[64];
   char far_url[256];  // without secrets
   char policy[32];
-  PolicyReport policy_report;  // of a policy that has one
+  std::uint32_t faults_by_signal;  // 1: threads serve their own faults
+  PolicyReport policy_report;      // of a policy that has one
   InsideView inside;
 
   CounterTable counters;

@@ -111,7 +111,7 @@ Status record(const CommandLine& line, StatView& view, const std::string& direct
       line.is_given(OptionId::output) ? line.text(OptionId::output) : text_of(view->program) + ".trace";
   Result<Tracing> tracing = Tracing::begin(line, directory, output);
   if (!tracing) return std::unexpected(tracing.error());
-  tracing->attach(view->pid);
+  tracing->attach(view->pid, view->faults_by_signal != 0);
   Status asked = ask(view, directory + "/" + kRingsName, tracing->instruction_every());
   if (asked && log::level() >= log::Level::warning)
     std::fprintf(stderr, "hinterland: recording process %d (%s); Ctrl-C ends that, and not the program\n", view->pid,

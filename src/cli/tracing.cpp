@@ -52,9 +52,9 @@ Result<Tracing> Tracing::begin(const CommandLine& line, const std::string& run_d
   return tracing;
 }
 
-void Tracing::attach(pid_t process) {
+void Tracing::attach(pid_t process, bool faults_by_signal) {
   bool permitted = recorder_->instruction_every() == 0;
-  recorder_->attach(process);
+  recorder_->attach(process, faults_by_signal);
   const Error& error = recorder_->sampling_error();
   if (permitted && recorder_->instruction_every() != 0) log::warning("%s; %s", error.what(), error.next_step());
 }

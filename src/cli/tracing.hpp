@@ -20,7 +20,7 @@ class Tracing {
   Status start(pid_t program) { return recorder_->start(program); }
   // A process that runs already; it must be asked afterwards to tell of its faults. Says what cannot be recorded of
   // it.
-  void attach(pid_t process);
+  void attach(pid_t process, bool faults_by_signal);
   std::uint64_t instruction_every() const { return recorder_->instruction_every(); }
   // After the program's end, or when no more is to be recorded. Says on stderr what there is to read now, or why
   // there is nothing; `faults_counted`: by the program's own figures there were some.

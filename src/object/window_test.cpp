@@ -1,5 +1,6 @@
 // The object window: blocks become far and come back, and who uses them without a guard finds them at home.
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +157,10 @@ TEST(WindowHome, TheKernelFindsTheBytes) {
 
 // A program can close what it did not open: the holder has another copy.
 TEST(WindowHome, ADescriptorThatIsClosed) {
+  constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
+  const long of_this = syscall(SYS_pidfd_open, getpid(), kOfThread);
+  if (of_this < 0) GTEST_SKIP() << "this kernel has no descriptors of threads, by which it is taken back";
+  close(static_cast<int>(of_this));
   WindowForTest window;
   HL_WINDOW_OR_SKIP(window);
   Blocks blocks(kMany / 3, kWords);

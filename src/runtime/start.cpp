@@ -36,6 +36,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   if (!device) return std::unexpected(device.error());
   std::snprintf(stat_page()->far_url, sizeof stat_page()->far_url, "%s", (*device)->info().url.c_str());
   std::snprintf(stat_page()->policy, sizeof stat_page()->policy, "%s", policy->ops->name);
+  stat_page()->faults_by_signal = settings->faults_by_signal ? 1 : 0;
   PagerOptions options;
   options.far_url = settings->far_url;
   options.device_settings = {settings->key_file, settings->timeout_ns};

@@ -30,7 +30,6 @@ constexpr std::size_t kPendingMax = 20'000;             // samples, of up to 16 
 constexpr std::uint64_t kJoinWithinNs = 2'000'000'000;  // a fault is served, or its sample stays without one
 constexpr std::uint64_t kSignalWithinNs = 50'000'000;   // a thread that has to wait for a CPU
 constexpr std::uint64_t kLookForDeadNs = 200'000'000;
-constexpr const char* kSignalLibrary = "/libhinterland-signal.so";  // only there in signal mode (src/signal)
 constexpr std::uint64_t kInstructionEvery = 16;  // where stacks cannot be had: 2 us for one in 16 faults
 
 std::uint64_t thread_cpu_ns() {
@@ -112,12 +111,11 @@ Status Recorder::start(pid_t process) {
   return {};
 }
 
-void Recorder::attach(pid_t process) {
+void Recorder::attach(pid_t process, bool faults_by_signal) {
   std::vector<Module> modules = mapped_code(process);
   if (instruction_every() == 0) {
     options_.sampling.running = true;
-    options_.sampling.by_signal = std::ranges::any_of(
-        modules, [](const Module& module) { return module.path.find(kSignalLibrary) != std::string::npos; });
+    options_.sampling.by_signal = faults_by_signal;
     Result<std::unique_ptr<PerfSampler>> sampler = PerfSampler::open(process, options_.sampling);
     if (sampler)
       sampler_ = std::move(*sampler);

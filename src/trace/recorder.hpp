@@ -51,7 +51,7 @@ class Recorder {
   // sampling_error().
   Status start(pid_t process);
   // Of a process that runs already. The process must be told after this: see instruction_every().
-  void attach(pid_t process);
+  void attach(pid_t process, bool faults_by_signal);
   // The program has ended: takes what is left, closes all traces. Once.
   std::vector<RecordedTrace> finish();
 

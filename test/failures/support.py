@@ -310,6 +310,13 @@ class Proxy:
                 pass
 
 
+def has_kernel_feature(name):
+    """As `hinterland doctor` names them: MOVE, POISON."""
+    done = subprocess.run([HINTERLAND, "doctor", "--json"], env=clean_environment(), capture_output=True, text=True,
+                          check=False, timeout=30)
+    return any(check["name"] == name and check["state"] == "ok" for check in json.loads(done.stdout)["checks"])
+
+
 class FailureTest(unittest.TestCase):
     def setUp(self):
         self._folder = tempfile.TemporaryDirectory(prefix="hinterland-failures-")

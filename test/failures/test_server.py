@@ -4,7 +4,7 @@ import signal
 import time
 import unittest
 
-from support import SEED, FailureTest, Proxy, Puppet, Server, record
+from support import SEED, FailureTest, Proxy, Puppet, Server, has_kernel_feature, record
 
 PAGES = 8192  # 32 MiB, four times the budget
 # --timeout 1s, a retry, and what a busy machine adds: far from the minutes that TCP would wait. The times themselves:
@@ -61,7 +61,8 @@ class ServerFails(FailureTest):
         self.assertGreater(caught, PAGES // 2)
         self.assertEqual((caught + right, wrong, elsewhere), (PAGES, 0, 0))
         self.assertEqual(puppet.do("call 0"), "gave -1 14")
-        self.assertEqual(puppet.do("drop 0 100"), "dropped wrong 0")
+        if has_kernel_feature("POISON"):  # before it, what is lost can be unmapped, and not be emptied (reliability.md)
+            self.assertEqual(puppet.do("drop 0 100"), "dropped wrong 0")
         self.assert_one_message(puppet, server.url)
         self.assertGreaterEqual(self.figures(puppet.pid)["pages_lost"], caught)
         self.assertEqual(self.figures(puppet.pid)["device_lost"], 1)

@@ -7,8 +7,8 @@ HINTERLAND_TEST_LIBRARY names another library (the real one), HINTERLAND_TEST_FA
 stands for a directory that goes afterwards, and for tcp: a server is started), and HINTERLAND_TEST_LOCAL its budget; with HINTERLAND_TEST_OFF there is none, and the library does nothing.
 HINTERLAND_TEST_DIES says that children of it are killed. HINTERLAND_TEST_BESIDE is preloaded both times, before or after
 ours: `before LIBRARY` or `after LIBRARY`; where the kernel has no MOVE that is the signal library, as for `hinterland
-run` (docs/adr/0078-pins-without-move.md). With HINTERLAND_TEST_NEEDS=move the test is skipped there. Exit status: 0 equal,
-1 different, 77 skipped (the program exits with 77 natively).
+run` (docs/adr/0078-pins-without-move.md). HINTERLAND_TEST_NEEDS=move or thread-descriptors skips the test where the
+kernel has not that. Exit status: 0 equal, 1 different, 77 skipped (the program exits with 77 natively).
 """
 import contextlib
 import json
@@ -40,6 +40,15 @@ def has_move(library):
     return states.get("MOVE", "ok") == "ok"
 
 
+def has_thread_descriptors():
+    """Linux 6.9: without them nothing is taken back from the keeper (docs/adr/0039-a-keeper-of-descriptors.md)."""
+    try:
+        os.close(os.pidfd_open(os.getpid(), os.O_EXCL))
+    except OSError:
+        return False
+    return True
+
+
 def signal_library(library):
     path = os.path.join(os.path.dirname(os.path.abspath(library)), "libhinterland-signal.so")
     return path if os.path.exists(path) else ""
@@ -68,9 +77,13 @@ def device_for(library, folder):
 def main():
     library, command = sys.argv[1], sys.argv[2:]
     library = os.environ.get("HINTERLAND_TEST_LIBRARY", library)
+    needs = os.environ.get("HINTERLAND_TEST_NEEDS")
+    if needs == "thread-descriptors" and not has_thread_descriptors():
+        print("this kernel has no descriptors of threads (Linux 6.9), without which that is not supported (ADR 0039)")
+        return 77
     where, beside = (os.environ.get("HINTERLAND_TEST_BESIDE") or "after ").split(" ", 1)
     if not has_move(library):
-        if os.environ.get("HINTERLAND_TEST_NEEDS") == "move":
+        if needs == "move":
             print("this kernel has no UFFDIO_MOVE (Linux 6.8), without which that is not supported (ADR 0078)")
             return 77
         beside = beside or signal_library(library)
