@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -70,13 +69,6 @@ bool is_runnable(ProcFile& thread_state) {
   text[length] = '\0';
   const char* state = std::strrchr(text, ')');  // the name before it may hold anything
   return state != nullptr && state[1] == ' ' && state[2] == 'R';
-}
-
-// The clock's number is made as pthread_getcpuclockid(3) makes it: of one thread (4), what the scheduler counts (2).
-std::uint64_t cpu_time_ns(pid_t thread_id) {
-  timespec time{};
-  if (clock_gettime(static_cast<clockid_t>((~static_cast<unsigned>(thread_id) << 3) | 4 | 2), &time) != 0) return 0;
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 }  // namespace hinterland

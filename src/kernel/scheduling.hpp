@@ -31,7 +31,4 @@ std::array<char, 48> path_of_thread_state(pid_t thread_id);
 // True when the thread runs or waits for a CPU; false when it sleeps, or cannot be asked.
 bool is_runnable(ProcFile& thread_state);
 
-// CPU time that a thread of this process has had. 0: it is over. Opens no file.
-std::uint64_t cpu_time_ns(pid_t thread_id);
-
 }  // namespace hinterland

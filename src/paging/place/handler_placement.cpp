@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -105,7 +104,7 @@ std::uint64_t HandlerPlacement::watch() {
   std::uint64_t now = now_ns();
   std::uint64_t tick_ns = threads_.several() ? kTickNs : kTickOfOneThreadNs;
   if (now - looked_at_ns_ < tick_ns) return tick_ns - (now - looked_at_ns_);  // too soon to tell
-  bool computes = computed_for_half_of(now - std::exchange(looked_at_ns_, now));
+  looked_at_ns_ = now;
   std::uint32_t progress = progress_.load(std::memory_order_relaxed);
   bool stands_still = progress == progress_seen_;
   progress_seen_ = progress;
@@ -118,18 +117,17 @@ std::uint64_t HandlerPlacement::watch() {
   quiet_ticks_ = 0;
   stop_making_way();
   // In the middle of a fault it may only have its own book-keeping left, and the program, awake again, computes for
-  // long. With a fault waiting to be read, or while the program's thread does not compute, somebody else has the CPU,
-  // and making way costs more than it saves.
-  if (starves && handler_ == 0 && (progress % 2 == 0 || !computes)) lone_.went_wrong();
+  // long. With a fault waiting to be read, or while the program's thread waits, somebody else has the CPU, and making
+  // way costs more than it saves.
+  if (starves && handler_ == 0 && (progress % 2 == 0 || thread_waits())) lone_.went_wrong();
   return kNotWatched;
 }
 
-// Whether the program's thread had a CPU for half of the time since the last call; yes where that is not known.
-bool HandlerPlacement::computed_for_half_of(std::uint64_t time_ns) {
-  const std::uint32_t thread_id = thread_id_.load(std::memory_order_relaxed);
-  const std::uint64_t now = cpu_time_ns(static_cast<pid_t>(thread_id));
-  const std::uint64_t before = std::exchange(computed_before_ns_, now);
-  return std::exchange(computing_thread_id_, thread_id) != thread_id || now - std::min(before, now) >= time_ns / 2;
+// Asked so seldom that the file is not kept open.
+bool HandlerPlacement::thread_waits() const {
+  ProcFile state;
+  state.open(path_of_thread_state(static_cast<pid_t>(thread_id_.load(std::memory_order_relaxed))).data());
+  return !is_runnable(state);
 }
 
 }  // namespace hinterland

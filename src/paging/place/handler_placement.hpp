@@ -153,7 +153,7 @@ class HandlerPlacement {
   void advance(std::uint32_t by) {
     progress_.store(progress_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
-  bool computed_for_half_of(std::uint64_t time_ns);
+  bool thread_waits() const;
   void note_stranger(std::uint32_t thread_id);
   void make_way();
   void stop_making_way();
@@ -181,8 +181,6 @@ class HandlerPlacement {
   std::uint32_t progress_seen_ = 0;
   std::uint64_t looked_at_ns_ = 0;
   unsigned quiet_ticks_ = 0;
-  std::uint32_t computing_thread_id_ = 0;
-  std::uint64_t computed_before_ns_ = 0;
 };
 
 }  // namespace hinterland
