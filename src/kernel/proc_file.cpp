@@ -100,10 +100,11 @@ int ProcFile::control(unsigned long request, void* argument) {
   }));
 }
 
+// None stays on the list until it is opened again: one may have been on the stack of a thread that is not there.
 void ProcFile::close_all_after_fork() {
   s_mutex.reset_after_fork();
   for (auto& file : s_files)
-    if (ProcFile* one = file.load(std::memory_order_relaxed); one != nullptr) one->close_locked();
+    if (ProcFile* one = file.exchange(nullptr, std::memory_order_relaxed); one != nullptr) one->close_locked();
 }
 
 }  // namespace hinterland

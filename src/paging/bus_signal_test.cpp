@@ -54,7 +54,7 @@ TEST(BusSignalTest, FaultsAreServedWithoutAHandlerThread) {
     if (!is_filled(address) || !is_filled(address)) return "a word is wrong";
     if (counted(Counter::faults_first_touch) == 0 || counted(Counter::faults_read) == 0) return "nothing was counted";
     words_of(address)[0] = 0;  // far by now; written, it is clean no longer
-    if ((has_thread("hl-faults") || has_thread("hl-faults-more"))) return "there is a handler thread";
+    if (has_thread("hl-faults") || has_thread("hl-faults-more")) return "there is a handler thread";
     return "";
   });
 }

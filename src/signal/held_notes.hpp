@@ -38,12 +38,9 @@ class HeldNotes {
     });
   }
   void done(const Name& name) {
-    bool all = false;
-    {
-      TriedLock lock(busy_);
-      if (lock) all = note_done(name);
-    }
-    if (all) let_go_where([&name](const Name& other) { return other == name; });
+    if (count_.load(std::memory_order_relaxed) == 0) return;  // relaxed: as below
+    TriedLock lock(busy_);
+    if (lock && note_done(name)) let_go_locked([&name](const Name& other) { return other == name; });
   }
   // What is held for names of which is(name).
   template <typename Is>
@@ -51,7 +48,18 @@ class HeldNotes {
     // relaxed: the caller noted it himself, or does not care
     if (count_.load(std::memory_order_relaxed) == 0) return;
     TriedLock lock(busy_);
-    if (!lock) return;
+    if (lock) let_go_locked(is);
+  }
+
+ private:
+  struct Note {
+    Name name;
+    std::uintptr_t address;
+    std::size_t bytes;  // 0: it stands for a request
+    unsigned done = 0;  // of the first such note with its name: how many of the requests are
+  };
+  template <typename Is>
+  void let_go_locked(Is&& is) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count_; ++i) {
       Note now = notes_[i];
@@ -62,14 +70,6 @@ class HeldNotes {
     }
     count_ = kept;
   }
-
- private:
-  struct Note {
-    Name name;
-    std::uintptr_t address;
-    std::size_t bytes;  // 0: it stands for a request
-    unsigned done = 0;  // of the first such note with its name: how many of the requests are
-  };
   // Whether all requests of this name are done now. True where there is none.
   bool note_done(const Name& name) {
     Note* first = nullptr;

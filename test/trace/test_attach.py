@@ -101,6 +101,16 @@ class Attach(TraceTest):
         report = self.report("t.trace", "--by", "thread")
         self.assertEqual(len(report["sites"]), 4, report["sites"])
 
+    def test_without_move(self):
+        """The signal library is there, too, and faults are messages all the same."""
+        program = self.begin(SUBJECT, str(PAGES), UNTIL_TOLD, options=("--without", "move"))
+        done = self.attach(program, "--seconds", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.need_kernel_sampling(done)
+        report = self.report("t.trace", "--by", "function")
+        self.assertEqual(report["sites"][0]["function"], "read_pages")
+        self.ends_well(program)
+
     def test_served_by_signal(self):
         program = self.begin(SUBJECT, str(PAGES), UNTIL_TOLD, options=("--fault", "signal"))
         done = self.attach(program, "--seconds", "1")
