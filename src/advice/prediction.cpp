@@ -10,51 +10,28 @@ namespace {
 constexpr double kLatencyUnknownNs = 10'000;
 // Before the handler looks at the message: trap and delivery. And after it: waking the thread.
 constexpr double kDeliveryNs = 1200, kWakeNs = 1000;
-constexpr std::size_t kQuickest = 32;  // one sample in so many takes no longer than a hint and a wake-up
 // A hint over RAM, and what a fault takes more at least, whatever a busy machine made of the latencies; more where it
 // has been measured.
 constexpr double kHintLeastNs = 2000, kSparedLeastNs = 2200;
 
-// Of samples that know their latency: the mean is what faults take. What a hint takes is near the quickest ones: it
-// does not wait until the scheduler lets a handler and then the thread run. Where others want the processors, nearly
-// all faults wait for that.
-class Latencies {
- public:
-  Latencies(std::span<const StackSample> samples, std::initializer_list<FaultKind> kinds) {
-    double sum = 0, weight = 0;
-    std::vector<std::uint64_t> all;
-    for (const StackSample& sample : samples) {
-      if (sample.latency_ns == 0 || std::find(kinds.begin(), kinds.end(), sample.fault.kind) == kinds.end()) continue;
-      sum += static_cast<double>(sample.weight) * static_cast<double>(sample.latency_ns);
-      weight += static_cast<double>(sample.weight);
-      all.push_back(sample.latency_ns);
-    }
-    if (all.empty()) return;
-    auto quick = all.begin() + static_cast<std::ptrdiff_t>(all.size() / kQuickest);
-    std::nth_element(all.begin(), quick, all.end());
-    mean = sum / weight;
-    quick_ns = static_cast<double>(*quick);
-  }
-  double mean = 0, quick_ns = 0;
-};
-
 }  // namespace
 
-Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns) {
+Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns, const ReadAheadCost& recorded) {
   double spared = std::max(static_cast<double>(handler_cost_ns), kSparedLeastNs);
-  Latencies fetch(samples, {FaultKind::read, FaultKind::write});
+  FaultLatencies means = fault_latencies(samples, recorded);
   Costs costs;
-  costs.measured = fetch.mean > 0;
-  if (!costs.measured) fetch.mean = fetch.quick_ns = kLatencyUnknownNs;
-  auto set = [&](FaultKind kind, double& by_fault, double& by_hint) {
-    Latencies own(samples, {kind});
-    const Latencies& known = own.mean > 0 && kind != FaultKind::read ? own : fetch;
-    by_hint = std::max(known.quick_ns - kWakeNs, kHintLeastNs);
-    by_fault = std::max(known.mean + kDeliveryNs, by_hint + spared);
+  costs.measured = means.known;
+  costs.page_ahead = means.fetched_ahead;
+  Latency fetch = latency_of(samples, {FaultKind::read, FaultKind::write});
+  if (!costs.measured) means.fetch = fetch.quick = kLatencyUnknownNs;
+  auto set = [&](FaultKind kind, double mean_ns, double& by_fault, double& by_hint) {
+    Latency own = kind != FaultKind::read ? latency_of(samples, {kind}) : fetch;
+    by_hint = std::max((own.known() ? own : fetch).quick - kWakeNs, kHintLeastNs);
+    by_fault = std::max((own.known() ? mean_ns : means.fetch) + kDeliveryNs, by_hint + spared);
   };
-  set(FaultKind::read, costs.fetch_fault, costs.fetch_hint);
-  set(FaultKind::refault, costs.refault_fault, costs.refault_hint);
-  set(FaultKind::write_protect, costs.protection_fault, costs.protection_hint);
+  set(FaultKind::read, means.fetch, costs.fetch_fault, costs.fetch_hint);
+  set(FaultKind::refault, means.refault, costs.refault_fault, costs.refault_hint);
+  set(FaultKind::write_protect, means.protection, costs.protection_fault, costs.protection_hint);
   // They do less than a fetch does. Where few samples of a busy machine say otherwise, it is the machine's doing.
   costs.refault_fault = std::min(costs.refault_fault, costs.fetch_fault);
   costs.refault_hint = std::min(costs.refault_hint, costs.fetch_hint);
@@ -76,7 +53,7 @@ double waiting_of(const ReplayResult& result, const Costs& costs) {
   return times(result.fetches, costs.fetch_fault) + times(result.refaults, costs.refault_fault) +
          times(result.protection, costs.protection_fault) + times(result.hinted_fetches, costs.fetch_hint) +
          times(result.hinted_refaults, costs.refault_hint) + times(result.hinted_protection, costs.protection_hint) +
-         times(result.ahead, costs.page_ahead);
+         times(result.ahead - result.zeros_ahead, costs.page_ahead);
 }
 
 Predictor::Predictor(const TraceFile& trace, const FaultSites& sites, const Costs& costs,

@@ -7,24 +7,26 @@
 #include <vector>
 
 #include "advice/fault_sites.hpp"
+#include "trace/latencies.hpp"
 #include "trace/replay.hpp"
 
 namespace hinterland::trace {
 
-// Nanoseconds of waiting. Of faults as the trace measured them. What a hint spares was measured before the start
-// (handler_cost.hpp), or else is the least that the floor measurement (bench/floor) has shown: a miss by a handler's
-// thread takes 4.3 us where one by a hint takes 2.1, elsewhere 8.5 and 2.8. A page that comes with others takes 1.1.
+// Nanoseconds of waiting, without first touches: they are waited for natively, too. Of faults as the trace measured
+// them. What a hint spares was measured before the start (handler_cost.hpp), or else is the least that the floor
+// measurement (bench/floor) has shown: a miss by a handler's thread takes 4.3 us where one by a hint takes 2.1,
+// elsewhere 8.5 and 2.8.
 struct Costs {
   double fetch_fault = 0, refault_fault = 0, protection_fault = 0;
   double fetch_hint = 0, refault_hint = 0, protection_hint = 0;
-  double page_ahead = 1100;  // a page more with the same request: in, and out again
-  bool measured = false;     // false: the trace has no latencies, and 10 us a fault are taken for them
+  double page_ahead = 0;  // a page more with the same request: in, and another out
+  bool measured = false;  // false: the trace has no latencies, and 10 us a fault are taken for them
   // As where nobody else wants the processors. What is compiled into a program is chosen by these: how long faults
   // waited for a processor was the machine's affair, that day.
   Costs when_idle() const;
 };
 // `handler_cost_ns`: as Summary has it; 0 when not known.
-Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns);
+Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns, const ReadAheadCost& recorded);
 
 struct Prediction {
   ReplayResult result;

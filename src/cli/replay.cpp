@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "advice/prediction.hpp"
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "cli/command_line.hpp"
@@ -12,11 +11,13 @@
 #include "cli/replay_settings.hpp"
 #include "policy/policies.hpp"
 #include "trace/belady.hpp"
+#include "trace/latencies.hpp"
 #include "trace/replay.hpp"
 
 namespace hinterland::cli {
 namespace {
 
+using trace::FaultLatencies;
 using trace::ReplayOptions;
 using trace::ReplayResult;
 using trace::TraceFile;
@@ -45,37 +46,11 @@ class Bound {
   std::map<std::uint64_t, std::uint64_t> known_;
 };
 
-// Mean latency of what the trace sampled, for faults of two kinds: with the device, and without.
-struct Latencies {
-  double fetch_ns = 0, other_ns = 0;
-  double page_ahead_ns = trace::Costs{}.page_ahead;
-  bool known = false;
-};
-
-Latencies latencies_of(const TraceFile& file) {
-  double sum[2] = {}, weight[2] = {};
-  for (const trace::StackSample& sample : file.samples) {
-    if (sample.latency_ns == 0) continue;
-    bool fetch = sample.fault.kind == FaultKind::read || sample.fault.kind == FaultKind::write;
-    sum[fetch ? 0 : 1] += static_cast<double>(sample.weight) * static_cast<double>(sample.latency_ns);
-    weight[fetch ? 0 : 1] += static_cast<double>(sample.weight);
-  }
-  Latencies found;
-  found.known = weight[0] > 0;
-  if (found.known) found.fetch_ns = sum[0] / weight[0];
-  found.other_ns = weight[1] > 0 ? sum[1] / weight[1] : found.fetch_ns;
-  return found;
-}
-
-Row replay(const TraceFile& file, const ReplayOptions& options, const Latencies& latencies, Bound& bound) {
+Row replay(const TraceFile& file, const ReplayOptions& options, const FaultLatencies& latencies, Bound& bound) {
   trace::Replay machine(options);
   file.for_each_fault([&](const trace::FaultRecord& fault) { machine.fault(fault); });
   Row row{options, machine.result(), bound.pages_in(options.local_bytes), {}};
-  if (latencies.known)
-    row.stall_s = (static_cast<double>(row.result.fetches) * latencies.fetch_ns +
-                   static_cast<double>(row.result.first_touch + row.result.refaults) * latencies.other_ns +
-                   static_cast<double>(row.result.ahead) * latencies.page_ahead_ns) /
-                  1e9;
+  if (latencies.known) row.stall_s = trace::waiting_ns(row.result, latencies) / 1e9;
   return row;
 }
 
@@ -117,7 +92,8 @@ std::string table_text(const std::vector<Row>& rows) {
 }
 
 // Every policy, the plug-in that is given among them, with the trace's budget doubled until nothing more is saved.
-std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const Latencies& latencies, Bound& bound) {
+std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const FaultLatencies& latencies,
+                       Bound& bound) {
   std::vector<Row> rows;
   std::vector<const hl_policy_ops*> all(policies().begin(), policies().end());
   if (find_policy(first.policy->name) != first.policy) all.insert(all.begin(), first.policy);
@@ -151,7 +127,8 @@ int replay(const CommandLine& line) {
   Result<ReplayOptions> options = replay_settings(line, *file, ReadAhead::as_recorded);
   if (!options) return fail(kUsage, options.error());
   say_what_it_cannot_know(*file, *options);
-  Latencies latencies = latencies_of(*file);
+  FaultLatencies latencies =
+      trace::fault_latencies(file->samples, trace::read_ahead_cost(*file, options->outlook.get()));
   Bound bound(*file);
   std::vector<Row> rows = line.number(OptionId::sweep) != 0
                               ? sweep(*file, *options, latencies, bound)

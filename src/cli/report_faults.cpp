@@ -248,7 +248,8 @@ std::vector<trace::HintRemark> remarks_on_hints(const TraceFile& file, trace::Sy
   constexpr std::uint64_t kReviewedFaultsMax = 2'000'000;
   trace::SourceTree sources("");
   trace::FaultSites sites = trace::find_fault_sites(file, symbols, kReviewedFaultsMax);
-  trace::Costs costs = trace::costs_of(file.samples, file.summary.handler_cost_ns);
+  trace::Costs costs =
+      trace::costs_of(file.samples, file.summary.handler_cost_ns, trace::read_ahead_cost(file, nullptr));
   std::vector<trace::HintRemark> remarks;
   for (const trace::ReviewedHint& hint : trace::review_hints(file, symbols, sources, sites, costs, {}).hints)
     for (const trace::HintObjection& objection : hint.objections)

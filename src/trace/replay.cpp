@@ -145,6 +145,7 @@ void Replay::bring(const FaultRecord& record, const ReplayHint* hint, std::int64
       Run run = run_around(record.page, State::untouched);
       if (run.count < run.wanted || run.steps != 0) streams_.brought_only(index_of(record.page), run.count - 1);
       result_.ahead += run.count - 1;
+      result_.zeros_ahead += run.count - 1;
       pager_.bring_zeros(run.first, run.count, record.page);
       break;
     }

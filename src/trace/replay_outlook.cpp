@@ -78,6 +78,7 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
     }
     replay.fault(fault);
   });
+  recorded_ = replay.result();
 }
 
 }  // namespace hinterland::trace

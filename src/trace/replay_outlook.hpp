@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trace/replay_result.hpp"
 #include "trace/trace_file.hpp"
 
 namespace hinterland::trace {
@@ -54,6 +55,9 @@ class ReplayOutlook {
     return number < stays_.size() ? Stay{next_[number], stays_[number].left, stays_[number].gone} : Stay{};
   }
 
+  // What was counted while the trace was replayed as it was recorded.
+  const ReplayResult& recorded() const { return recorded_; }
+
  private:
   struct Times {
     std::uint32_t left, gone;
@@ -62,6 +66,7 @@ class ReplayOutlook {
   std::vector<Next> next_;      // by fault
   std::vector<Touch> touches_;  // by number
   std::vector<Freed> freed_;    // by number
+  ReplayResult recorded_;
 };
 
 }  // namespace hinterland::trace
