@@ -103,6 +103,12 @@ struct Record {
   std::uint64_t key = 0, version = 0;
 };
 
+#ifdef __SANITIZE_THREAD__
+constexpr std::uint64_t kMapSteps = 250'000, kThreadSteps = 40'000;
+#else
+constexpr std::uint64_t kMapSteps = 600'000, kThreadSteps = 100'000;
+#endif
+
 TEST(FarMap, HoldsWhatAMapHolds) {
   const std::uint64_t seed = far::testing::test_seed();
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
@@ -110,7 +116,7 @@ TEST(FarMap, HoldsWhatAMapHolds) {
   std::mt19937_64 random(seed);
   hl::far::unordered_map<std::uint64_t, Record> far;
   std::unordered_map<std::uint64_t, std::uint64_t> model;
-  for (std::uint64_t step = 0; step < 600'000; ++step) {
+  for (std::uint64_t step = 0; step < kMapSteps; ++step) {
     const std::uint64_t key = random() % 400'000, what = random() % 8;
     if (what < 4) {
       EXPECT_EQ(far.insert_or_assign(key, {key, step}), model.insert_or_assign(key, step).second);
@@ -141,7 +147,7 @@ TEST(FarMap, HoldsWhatAMapHolds) {
 TEST(FarMap, ManyThreads) {
   HeapForTest heap("mem:", HeapOptions::kLocalBytesMin, 2);
   hl::far::unordered_map<std::uint64_t, Record> map;
-  constexpr std::uint64_t kKeys = 200'000, kSteps = 100'000;
+  constexpr std::uint64_t kKeys = 200'000, kSteps = kThreadSteps;
   for (std::uint64_t key = 0; key < kKeys; ++key) map.insert(key, {key, 0});
   std::atomic<std::size_t> wrong{0};
   std::vector<std::thread> threads;
