@@ -104,7 +104,7 @@ struct Record {
 };
 
 #ifdef __SANITIZE_THREAD__
-constexpr std::uint64_t kMapSteps = 250'000, kThreadSteps = 40'000;
+constexpr std::uint64_t kMapSteps = 450'000, kThreadSteps = 40'000;
 #else
 constexpr std::uint64_t kMapSteps = 600'000, kThreadSteps = 100'000;
 #endif
