@@ -90,7 +90,7 @@ namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::size_t kRows = 140'000;  // still more than are sorted at a time
-#ifdef __SANITIZE_THREAD__  // the steps are those of one thread
+#ifdef __SANITIZE_THREAD__              // the steps are those of one thread
 constexpr int kSteps = 3;
 #else
 constexpr int kSteps = 6;

@@ -20,7 +20,7 @@ from common import HERE, call, expect, sites_in, skip_without, with_static_hints
 PLUGIN, HINTERLAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[3])
 SOURCE = HERE / "programs" / "hot_and_far.c"
 FAR = ["--local", "6M", "--far", "mem:", "--takeover", "start"]
-MEASURED = ["400000000", "20000"]  # rounds in the loop, accesses all over
+MEASURED = ["200000000", "20000"]  # rounds in the loop, accesses all over
 COUNTED = ["2000000", "100000"]
 
 
