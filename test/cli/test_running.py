@@ -188,9 +188,10 @@ class Run(CommandTest):
             self.assertEqual(child.wait(100), -signal.SIGTERM)
 
     def summary_of(self, far, filled_by):
-        """Of a program that has 32 MiB and sleeps until its store was looked at."""
+        """Of a program that has 32 MiB and sleeps until its store was looked at. It ends without giving memory back: for
+        a moment the store would be there still, and its pages not."""
         child = self.start("--far", far, "--takeover", "start", "-v", "--", "python3", "-c",
-                           f"import os, sys; block = {filled_by}; print('ready', flush=True); sys.stdin.read()",
+                           f"import os, sys; block = {filled_by}; print('ready', flush=True); sys.stdin.read(); os._exit(0)",
                            stdin=subprocess.PIPE)
         self.assertEqual(child.stdout.readline(), "ready\n")
         for _ in range(600):
