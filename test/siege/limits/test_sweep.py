@@ -16,7 +16,7 @@ REFUSALS = {"0", "11", "12"}  # EAGAIN, ENOMEM
 BY_USER = {"MSGQUEUE", "NPROC", "SIGPENDING"}
 ROUNDS = 5
 # Where one number is left, it may be the runtime's for the microseconds in which it opens a file and moves it up, once a
-# process (docs/adr/0079). For longer it may not.
+# process (ADR 0079). For longer it may not.
 MOMENT = ("NOFILE", "descriptor", "0", "24")
 # Stacks of threads, which libc maps by itself, do not count: a thread may begin where natively it may not.
 THREAD = ("11", "0")
