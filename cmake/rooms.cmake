@@ -93,7 +93,7 @@ endfunction()
 
 # hl_together(TARGET ...): their sources are compiled eight at a time, in half of the time: the headers are read once. Of
 # eight, no two may have something of the same name in their unnamed namespaces. Not for
-# what runs in programs, of which one file is changed and built again all day.
+# the rooms that run in programs, where one file is changed and built again all day.
 function(hl_together)
   if(NOT TARGET ${ARGV0})
     return()  # with one thread, under the thread sanitizer

@@ -3,7 +3,6 @@
 
 #include <initializer_list>
 #include <span>
-#include <string>
 
 #include "trace/replay_outlook.hpp"
 #include "trace/replay_result.hpp"
