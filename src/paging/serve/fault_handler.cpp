@@ -32,10 +32,16 @@ void FaultHandler::resume() {
   futex_wake(&paused_, 1);
 }
 
+void FaultHandler::wait_until_it_runs() {
+  while (runs_.load() == 0) futex_wait(&runs_, 0);
+}
+
 void FaultHandler::run() {
   InsideRuntime inside;
   note_runtime_thread();
   placement_.start();
+  runs_.store(1);
+  futex_wake(&runs_, 1);
   for (;;) {
     if (paused_.load() != 0) {
       futex_wait(&paused_, 1);

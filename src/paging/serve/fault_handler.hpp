@@ -30,6 +30,9 @@ class FaultHandler {
 
   // The thread's body: serves until the process ends.
   void run();
+  // Blocks until that thread has opened what it needs: a file has a low number until it is moved up, which would be
+  // missing to a program that goes on meanwhile, and for good where the program leaves no high ones (RLIMIT_NOFILE).
+  void wait_until_it_runs();
   // The same for a spare handler: serves while it is called to a thread (attendance.hpp).
   void run_spare();
   // Serves one message, or several (at least one) whose pages are asked for together; run() calls these, and tests of
@@ -127,6 +130,7 @@ class FaultHandler {
   SharedStreams& streams_;
   Mutex working_;                         // held while messages are served or requests are in flight
   std::atomic<std::uint32_t> paused_{0};  // futex
+  std::atomic<std::uint32_t> runs_{0};    // futex; 1 once run() has opened what it needs
   std::array<FaultMessage, 64> messages_;
   // Of more threads than one read tells of. Not touched until there are so many.
   static constexpr std::size_t kCrowdMax = 4096;

@@ -42,7 +42,9 @@ Status HandlerTeam::start(void (*wake_housekeeper)()) {
     static_cast<FaultHandler*>(self)->run();
     return nullptr;
   };
-  return start_runtime_thread("hl-faults", handlers_[0].get(), entry);
+  Status started = start_runtime_thread("hl-faults", handlers_[0].get(), entry);
+  if (started) first().wait_until_it_runs();
+  return started;
 }
 
 // All of them at once: a thread that faults cannot allocate what one takes.
