@@ -290,7 +290,8 @@ TEST_F(PagerComposeServer, ForksMeanwhileHaveOldOrNew) {
   });
 }
 
-// In the midst of copying. Each element that can still be read is what was there or what was copied.
+// In the midst of copying. Each element that can still be read is what was there or what was copied. Some of what is
+// copied is local each time, and so is its copy: these pages outlive the server.
 TEST_F(PagerComposeServer, AServerThatDiesMeanwhileLeavesOldOrNewOrTheSignal) {
   run_with_real_pager(options_, [this](Pager& pager) -> std::string {
     Twins<std::uint64_t> from(pager), to(pager);
@@ -303,7 +304,10 @@ TEST_F(PagerComposeServer, AServerThatDiesMeanwhileLeavesOldOrNewOrTheSignal) {
       kill(server_->pid(), SIGKILL);
     });
     if (sigsetjmp(g_lost_here, 1) == 0)
-      for (;; copies.fetch_add(1)) hl::far::copy(from.part(0, from.far.size()), to.far);
+      for (;; copies.fetch_add(1)) {
+        for (std::size_t i = 0; i < 20 * kOnPage; ++i) from.far[i] = i;
+        hl::far::copy(from.part(0, from.far.size()), to.far);
+      }
     copies.store(3);
     killer.join();
     static std::atomic<std::size_t> page;  // not in registers, which the jump brings back
