@@ -42,6 +42,14 @@ struct FaultMessage {
   bool write_protect;       // the page is there, but protected
 };
 
+// One of the kernel's mappings, from an address in it to its end.
+struct MappingAt {
+  // PROT_*, or -errno: there is none, or the kernel does not say (before Linux 6.11, or to a program that has become
+  // another user).
+  int protection;
+  std::uintptr_t end;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -103,9 +111,7 @@ class Kernel {
   // Bit i of `bits`: page i of the range is mapped (or swapped) now. Cheap for one page that is there; else it costs
   // opening a /proc file: not for hot paths.
   virtual int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) = 0;
-  // PROT_* of the mapping at the address, or -errno: the kernel does not say (before Linux 6.11, or to a program that
-  // has become another user).
-  virtual int protection_of_mapping(std::uintptr_t) { return -ENOSYS; }
+  virtual MappingAt mapping_at(std::uintptr_t) { return {-ENOSYS, 0}; }
   // Makes a present page that may be read exclusive to this process again, whether it may be written or not: as far
   // as that can be done. A page that the kernel has pinned is exclusive.
   virtual void make_exclusive_for_reading(std::uintptr_t) {}

@@ -140,14 +140,14 @@ TEST(Move, TheKernelSaysWhatAMappingAllows) {
   char* memory = static_cast<char*>(mmap(nullptr, 4 * kPageSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   auto address = reinterpret_cast<std::uintptr_t>(memory);
-  if (real_kernel().protection_of_mapping(address) == -ENOTTY) GTEST_SKIP() << "no PROCMAP_QUERY here (Linux 6.11)";
+  if (real_kernel().mapping_at(address).protection == -ENOTTY) GTEST_SKIP() << "no PROCMAP_QUERY here (Linux 6.11)";
   for (int protection : {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC}) {
     ASSERT_EQ(mprotect(memory + kPageSize, kPageSize, protection), 0);
-    EXPECT_EQ(real_kernel().protection_of_mapping(address + kPageSize), protection);
-    EXPECT_EQ(real_kernel().protection_of_mapping(address), PROT_NONE);
+    EXPECT_EQ(real_kernel().mapping_at(address + kPageSize).protection, protection);
+    EXPECT_EQ(real_kernel().mapping_at(address).protection, PROT_NONE);
   }
   munmap(memory, 4 * kPageSize);
-  EXPECT_LT(real_kernel().protection_of_mapping(address), 0);
+  EXPECT_LT(real_kernel().mapping_at(address).protection, 0);
 }
 
 // A page that is shared since a fork is refused, until it is exclusive again; that does not need the right to write.

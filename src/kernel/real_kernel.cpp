@@ -71,7 +71,7 @@ class RealKernel final : public Kernel {
   int poison(std::uintptr_t address, std::size_t length) override;
   int discard(std::span<const iovec> ranges) override;
   int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) override;
-  int protection_of_mapping(std::uintptr_t address) override;
+  MappingAt mapping_at(std::uintptr_t address) override;
   void make_exclusive_for_reading(std::uintptr_t address) override;
   int make_exclusive(std::uintptr_t address) override;
   std::int64_t read_memory(void* target, std::uintptr_t source, std::size_t length) override;
@@ -438,12 +438,12 @@ constexpr unsigned long kQuery = _IOWR('f', 17, Query);
 constexpr __u64 kProtectionMask = PROT_READ | PROT_WRITE | PROT_EXEC;  // its bits are those of mmap
 }  // namespace procmap
 
-int RealKernel::protection_of_mapping(std::uintptr_t address) {
+MappingAt RealKernel::mapping_at(std::uintptr_t address) {
   procmap::Query query{};
   query.size = sizeof query;
   query.address = address;
-  if (const int error = maps_.control(procmap::kQuery, &query); error != 0) return error;
-  return static_cast<int>(query.protection & procmap::kProtectionMask);
+  if (const int error = maps_.control(procmap::kQuery, &query); error != 0) return {error, 0};
+  return {static_cast<int>(query.protection & procmap::kProtectionMask), query.end};
 }
 
 // A pin for reading, if only for this moment, is none of a page that is shared (5.19).

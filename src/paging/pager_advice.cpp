@@ -72,6 +72,12 @@ int Pager::Impl::advise_piece(const Region& piece, int advice) {
       case MADV_WILLNEED:  // wishes; the budget decides
         if (managed) return 0;
         break;
+      // How files are read ahead. Of ordinary memory it says nothing, and WritableMoment needs the mark.
+      case MADV_NORMAL:
+      case MADV_RANDOM:
+      case MADV_SEQUENTIAL:
+        if (managed) return 0;
+        break;
       case MADV_COLD:
       case MADV_PAGEOUT:
         if (managed) return locked ? -EINVAL : 0;

@@ -94,6 +94,7 @@ struct Pager::Impl {
   // --- pager_mappings.cpp; map_mutex is held
   // mmap in the place of what is there: whose pages are not being taken meanwhile, under another protection.
   void* map_over(std::uintptr_t address, std::size_t length, int protection, int flags);
+  bool empty_and_forbid(std::uintptr_t address, std::size_t length);  // as a reservation is; needs no mapping more
   std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0,
                       MappedAs as = {});
   PageRun run_of(std::uintptr_t address, std::size_t length) const {

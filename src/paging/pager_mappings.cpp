@@ -133,6 +133,12 @@ void* Pager::Impl::map_over(std::uintptr_t address, std::size_t length, int prot
   return raw_mmap(reinterpret_cast<void*>(address), length, protection, flags);
 }
 
+bool Pager::Impl::empty_and_forbid(std::uintptr_t address, std::size_t length) {
+  LockGuard no_taking(core.protection_mutex);
+  void* const memory = reinterpret_cast<void*>(address);
+  return raw_mprotect(memory, length, PROT_NONE) == 0 && raw_madvise(memory, length, MADV_DONTNEED) == 0;
+}
+
 std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
                                  int attributes, MappedAs as) {
   if ((flags & MAP_LOCKED) != 0)
@@ -191,7 +197,12 @@ int Pager::Impl::reserve_again(std::uintptr_t address, std::size_t length) {
   const bool locks = attributes_of_new != 0;
   if (locks) raw::checked(SYS_munlock, address, length);
   void* mapped = map_over(address, length, PROT_NONE, kBaseFlags | MAP_NORESERVE);
-  if (mapped == MAP_FAILED) return -errno;
+  // At the limit of mappings (vm.max_map_count) the kernel maps nothing, not even over what is there, and would yet
+  // unmap it.
+  if (mapped == MAP_FAILED) {
+    const int error = errno;
+    if (error != ENOMEM || !empty_and_forbid(address, length)) return -error;
+  }
   if (locks) raw::checked(SYS_munlock, address, length);
   alike_reserved(address, length);
   return 0;

@@ -76,6 +76,9 @@ std::intptr_t map(const void* hint, std::size_t length) {
 int unmap(std::uintptr_t address, std::size_t length) {
   // The addresses stay reserved: nothing else may come to lie in the range.
   std::intptr_t result = raw::mmap(address, length, PROT_NONE, kReserveFlags | MAP_FIXED);
+  // At the limit of mappings nothing is mapped, not even over what is there: then it is emptied, and forbidden.
+  if (result == -ENOMEM) result = raw::mprotect(address, length, PROT_NONE);
+  if (result == 0) result = raw::madvise(address, length, MADV_DONTNEED);
   if (raw::failed(result)) return static_cast<int>(result);
   raw::madvise(address, length, MADV_DONTDUMP);
   return 0;

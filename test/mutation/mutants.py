@@ -56,6 +56,8 @@ MUTANTS = [
     ("I3", "clean pages that the kernel does not unmap are taken for far", "out/evictor.cpp",
      "for (Victim& kept : victims.subspan(count_gone)) refuse(kept); return victims.first(count_gone);",
      "static_cast<void>(count_gone); return victims;"),
+    ("", "memory that may be written for the moment becomes one with its neighbours", "out/writable_moment.cpp",
+     "if (advise(range, length_, MADV_SEQUENTIAL) && protect(", "if (protect("),
     ("I2", "a page is copied without being protected first", "out/evictor_by_copy.cpp",
      "if (can_protect && core_.kernel.write_protect(address, kPageSize, true) != 0) return false;", ""),
     ("I1", "read-ahead takes pages in any state", "page/transitions.cpp",

@@ -1,6 +1,8 @@
 // The eviction pipeline: choose, unmap or take, write back, park, expire.
 #include "paging/out/evictor.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
@@ -255,21 +257,28 @@ std::size_t Evictor::take_into_frames(Victims victims) {
   return at;
 }
 
+// What move() says, of as much of the run as it takes at once.
+std::int64_t Evictor::move_run(Victims run, std::uint32_t frame) {
+  const std::uintptr_t address = core_.address_of(run[0].page);
+  for (int tries = 0;;) {
+    const std::int64_t moved = core_.kernel.move(core_.frames.address_of(frame), address, bytes_of_pages(run.size()));
+    if (moved == -EAGAIN && ++tries < 4) continue;
+    if (moved != -EINVAL) return moved;
+    // It reaches beyond one of the kernel's mappings, or that may not be written, or something else is the matter. Of
+    // a single page, mprotect may have been it.
+    const MappingAt mapping = core_.kernel.mapping_at(address);
+    if (mapping.protection >= 0 && (run.size() == 1 || mapping.protection != (PROT_READ | PROT_WRITE)))
+      return take_unwritable_run(run, frame);
+    if (run.size() == 1) return moved;
+    const std::size_t within = mapping.protection < 0 ? run.size() : (mapping.end - address) >> kPageShift;
+    run = run.first(within < run.size() ? within : run.size() / 2);
+  }
+}
+
 // Moves a run into frames. Returns how many victims are dealt with: taken, or refused when the first could not be.
 std::int64_t Evictor::take_run(Victims run, FrameRun frames) {
-  std::int64_t moved = -EINVAL;
-  std::size_t length = run.size();
   ++flushes_;
-  for (int tries = 0; core_.take_by_move && tries < 4;) {
-    moved = core_.kernel.move(core_.frames.address_of(frames.first), core_.address_of(run[0].page),
-                              bytes_of_pages(length));
-    if (moved == -EINVAL && length > 1) {  // maybe it only reaches beyond one of the kernel's mappings
-      length /= 2;
-      continue;
-    }
-    if (moved != -EAGAIN) break;
-    ++tries;
-  }
+  const std::int64_t moved = core_.take_by_move ? move_run(run, frames.first) : -EINVAL;
   auto pages = static_cast<std::uint32_t>(moved > 0 ? moved >> kPageShift : 0);
   for (std::uint32_t i = 0; i < pages; ++i) {
     run[i].frame = frames.first + i;

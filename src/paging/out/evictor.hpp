@@ -2,8 +2,9 @@
 // gives the memory to the kernel. (Eden 3.3 and 3.4, Hermit 4.4: batch everything.)
 //
 // Clean victims are protected and equal to their far copy (I3), so they are simply unmapped, many with one flush.
-// Dirty ones are taken with MOVE: atomic, so no write is lost (I2), and without protecting them first. A page that
-// MOVE cannot take (not writable, or the kernel has no MOVE) is protected, copied and unmapped.
+// Dirty ones are taken with MOVE: atomic, so no write is lost (I2), and without protecting them first. Those of
+// memory that may not be written are protected, and moved while it may be written for a moment (ADR 0080). A page
+// that MOVE cannot take (or the kernel has no MOVE) is protected, copied and unmapped.
 #pragma once
 
 #include <array>
@@ -68,7 +69,9 @@ class Evictor {
   Victims discarded_one_by_one(Victims victims);
   std::size_t take_into_frames(Victims victims);  // how many of the first were taken (or let go)
   std::int64_t take_run(Victims run, FrameRun frames);
-  std::int64_t move_unwritable(const Victim& victim, std::uint32_t frame);
+  std::int64_t move_run(Victims run, std::uint32_t frame);
+  std::int64_t take_unwritable_run(Victims run, std::uint32_t frame);
+  std::int64_t move_shared_ones_too(std::uintptr_t target, std::uintptr_t source, std::size_t bytes);
   bool take_by_copy(Victim& victim, std::uint32_t frame);
   void refuse(const Victim& victim);
   void after_refused_move(Victim& victim, std::uint32_t frame, std::int64_t error);

@@ -1,7 +1,6 @@
 // Pages that MOVE does not take as they are: of mappings that are not writable, executable ones, kernels without
 // MOVE.
-#include <sys/mman.h>
-
+#include <algorithm>
 #include <cerrno>
 
 #include "paging/out/evictor.hpp"
@@ -9,23 +8,41 @@
 
 namespace hinterland {
 
-// A page of a mapping that MOVE refuses, because it may not be written or is executable. What the kernel was given
-// while the page could be written (a buffer that is registered, a request under way) it still writes to: only MOVE
-// sees that, and a copy would lose it. So the mapping may be written for the moment, while the page itself is
-// protected, and mprotect is kept out: who writes to it waits for the busy bit, and then is told that he may not.
-// What move() says; -EINVAL: it cannot be tried.
-std::int64_t Evictor::move_unwritable(const Victim& victim, std::uint32_t frame) {
-  std::uintptr_t address = core_.address_of(victim.page), target = core_.frames.address_of(frame);
-  const int protection = core_.take_by_move ? core_.kernel.protection_of_mapping(address) : -EINVAL;
-  if (protection < 0) return -EINVAL;
-  WritableMoment moment(core_.memory_of(victim.page), reinterpret_cast<void*>(target), protection);
-  if (!moment) return -EINVAL;
-  std::int64_t moved = core_.kernel.move(target, address, kPageSize);
-  if (moved == -EBUSY) {  // perhaps only shared since a fork
-    core_.kernel.make_exclusive_for_reading(address);
-    moved = core_.kernel.move(target, address, kPageSize);
-  }
+// The first pages of a run, in a mapping that MOVE refuses because it may not be written or is executable. What the
+// kernel was given while they could be written (a buffer that is registered, a request under way) it still writes to:
+// only MOVE sees that, and a copy would lose it. So the mapping may be written for the moment, while the pages
+// themselves are protected, and mprotect is kept out: who writes to them waits for the busy bit, and then is told
+// that he may not. What move() says; -EINVAL: it cannot be tried. Those that stay can be written as before.
+std::int64_t Evictor::take_unwritable_run(Victims run, std::uint32_t frame) {
+  const std::uintptr_t address = core_.address_of(run[0].page), target = core_.frames.address_of(frame);
+  LockGuard guard(core_.protection_mutex);
+  const MappingAt mapping = core_.kernel.mapping_at(address);
+  if (mapping.protection < 0) return -EINVAL;
+  const std::size_t bytes = std::min(bytes_of_pages(run.size()), mapping.end - address);
+  WritableMoment moment(core_.memory_of(run[0].page), reinterpret_cast<void*>(target), bytes, mapping.protection);
+  if (!moment.possible() || core_.kernel.write_protect(address, bytes, true) != 0) return -EINVAL;
+  const std::int64_t moved = moment.open() ? move_shared_ones_too(target, address, bytes) : -EINVAL;
+  run = run.first(bytes >> kPageShift);
+  for (const Victim& stays : run.subspan(moved > 0 ? static_cast<std::size_t>(moved) >> kPageShift : 0))
+    if (stays.word.dirty()) core_.kernel.write_protect(core_.address_of(stays.page), kPageSize, false);
   return moved;
+}
+
+// As Kernel::move(). Pages that are refused may only be shared since a fork.
+std::int64_t Evictor::move_shared_ones_too(std::uintptr_t target, std::uintptr_t source, std::size_t bytes) {
+  std::size_t done = 0;
+  for (bool was_busy = false; done < bytes;) {
+    const std::int64_t moved = core_.kernel.move(target + done, source + done, bytes - done);
+    if (moved == -EBUSY && !was_busy) {
+      core_.kernel.make_exclusive_for_reading(source + done);
+      was_busy = true;
+      continue;
+    }
+    if (moved <= 0) return done > 0 ? static_cast<std::int64_t>(done) : moved;
+    done += static_cast<std::size_t>(moved);
+    was_busy = false;
+  }
+  return static_cast<std::int64_t>(done);
 }
 
 // Protect, copy, unmap. I2: from the protection on no write lands; the fault it causes waits for the busy bit.
@@ -37,13 +54,8 @@ bool Evictor::take_by_copy(Victim& victim, std::uint32_t frame) {
   bool can_protect = core_.kernel.features().write_protect;
   if (!can_protect && core_.kernel.make_exclusive(address) == 0) return false;
   if (can_protect && core_.kernel.write_protect(address, kPageSize, true) != 0) return false;
-  std::int64_t done = can_protect ? move_unwritable(victim, frame) : -EINVAL;
-  if (done == static_cast<std::int64_t>(kPageSize)) return true;
-  if (done == -EBUSY) {  // pinned
-    if (victim.word.dirty()) core_.kernel.write_protect(address, kPageSize, false);
-    return false;
-  }
-  done = core_.kernel.copy(core_.frames.address_of(frame), core_.memory_of(victim.page), kPageSize, false);
+  std::int64_t done =
+      core_.kernel.copy(core_.frames.address_of(frame), core_.memory_of(victim.page), kPageSize, false);
   if (done == -EFAULT && core_.kernel.read_memory(bounce_.data(), address, kPageSize) == kPageSize)  // PROT_NONE
     done = core_.kernel.copy(core_.frames.address_of(frame), bounce_.data(), kPageSize, false);
   if (done != static_cast<std::int64_t>(kPageSize)) {

@@ -5,7 +5,6 @@
 
 #include "base/check.hpp"
 #include "base/raw_call.hpp"
-#include "base/units.hpp"
 
 namespace hinterland {
 namespace {
@@ -15,44 +14,56 @@ constexpr int kNoKey = -1;     // pkey_mprotect(2) is mprotect(2) then, and the 
 constexpr int kEveryones = 0;  // the key of memory that has none
 
 // mprotect(2) where that is enough: filters of system calls know it.
-bool protect(void* page, int protection, int key) {
-  if (key == kNoKey) return raw::call(SYS_mprotect, raw::word_of(page), kPageSize, protection) == 0;
-  return raw::call(SYS_pkey_mprotect, raw::word_of(page), kPageSize, protection, key) == 0;
+bool protect(void* range, std::size_t length, int protection, int key) {
+  if (key == kNoKey) return raw::call(SYS_mprotect, raw::word_of(range), raw::word_of(length), protection) == 0;
+  return raw::call(SYS_pkey_mprotect, raw::word_of(range), raw::word_of(length), protection, key) == 0;
+}
+
+bool advise(void* range, std::size_t length, int advice) {
+  return raw::call(SYS_madvise, raw::word_of(range), raw::word_of(length), advice) == 0;
 }
 
 }  // namespace
 
-WritableMoment::WritableMoment(void* page, void* frame, int protection)
-    : page_(page), frame_(frame), before_(protection) {
+WritableMoment::WritableMoment(void* pages, void* frames, std::size_t length, int protection)
+    : pages_(pages), frames_(frames), length_(length), before_(protection) {
   if ((protection & PROT_READ) != 0) {
-    there_ = open(protection | PROT_WRITE);
+    opened_ = protection | PROT_WRITE;
   } else if (protection == PROT_NONE) {
     // No thread has the right to use a key that it has not asked for, and we do not ask for it either.
     const long key = raw::call(SYS_pkey_alloc, 0, PKEY_DISABLE_ACCESS);
     if (raw::failed(key)) return;
     key_ = static_cast<int>(key);
-    there_ = open(kFrames);
-    if (!there_) raw::call(SYS_pkey_free, key_);
+    opened_ = kFrames;
   }
 }
 
-bool WritableMoment::open(int protection) {
-  if (!protect(page_, protection, key_)) return false;
-  if (protection == kFrames && key_ == kNoKey) return true;  // as the frame is
-  if (protect(frame_, protection, key_)) return true;
-  close(page_, before_);
+bool WritableMoment::open() {
+  if (!possible() || !open_range(pages_)) return false;
+  is_open_ = frames_stay() || open_range(frames_);
+  if (!is_open_) close_range(pages_, before_);
+  return is_open_;
+}
+
+// Without the mark the range would become one with a neighbour that may be written. What it then needs to be a
+// mapping of its own again another thread may have got meanwhile.
+bool WritableMoment::open_range(void* range) const {
+  if (advise(range, length_, MADV_SEQUENTIAL) && protect(range, length_, opened_, key_)) return true;
+  advise(range, length_, MADV_NORMAL);
   return false;
 }
 
-// Both have been mappings of their own until now: that they are again what they were needs no further one.
-void WritableMoment::close(void* page, int protection) const {
-  HL_CHECK(protect(page, protection, key_ == kNoKey ? kNoKey : kEveryones));
+// Where the mark cannot be taken away it stays: nothing else depends on it.
+void WritableMoment::close_range(void* range, int protection) const {
+  HL_CHECK(protect(range, length_, protection, key_ == kNoKey ? kNoKey : kEveryones));
+  advise(range, length_, MADV_NORMAL);
 }
 
 WritableMoment::~WritableMoment() {
-  if (!there_) return;
-  close(page_, before_);
-  close(frame_, kFrames);
+  if (is_open_) {
+    close_range(pages_, before_);
+    if (!frames_stay()) close_range(frames_, kFrames);
+  }
   if (key_ != kNoKey) raw::call(SYS_pkey_free, key_);
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "base/units.hpp"
@@ -16,24 +17,27 @@
 namespace hinterland {
 namespace {
 
-// A page in the midst of a mapping, and a frame in the midst of another.
+constexpr std::size_t kPages = 3;  // of a moment
+constexpr std::size_t kBytes = kPages * kPageSize, kMapping = kBytes + 2 * kPageSize;
+
+// Pages in the midst of a mapping, and frames in the midst of another.
 class WritableMomentTest : public testing::TestWithParam<int> {
  protected:
   WritableMomentTest() : page_(map() + kPageSize), frame_(map() + kPageSize) {
-    std::memset(page_, 7, kPageSize);
-    EXPECT_EQ(mprotect(page_ - kPageSize, 3 * kPageSize, GetParam()), 0);
+    std::memset(page_, 7, kBytes);
+    EXPECT_EQ(mprotect(page_ - kPageSize, kMapping, GetParam()), 0);
   }
   ~WritableMomentTest() override {
-    munmap(page_ - kPageSize, 3 * kPageSize);
-    munmap(frame_ - kPageSize, 3 * kPageSize);
+    munmap(page_ - kPageSize, kMapping);
+    munmap(frame_ - kPageSize, kMapping);
   }
   static char* map() {
-    void* made = mmap(nullptr, 3 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* made = mmap(nullptr, kMapping, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT_NE(made, MAP_FAILED);
     return static_cast<char*>(made);
   }
   static int protection_of(const char* at) {
-    return real_kernel().protection_of_mapping(reinterpret_cast<std::uintptr_t>(at));
+    return real_kernel().mapping_at(reinterpret_cast<std::uintptr_t>(at)).protection;
   }
   // As a thread of the program would.
   bool program_may_read() const {
@@ -53,26 +57,72 @@ TEST_P(WritableMomentTest, BothAreAlikeAndWritableAndThenAsBefore) {
   ASSERT_TRUE(real_kernel().open().has_value());
   if (protection_of(page_) == -ENOTTY) GTEST_SKIP() << "no PROCMAP_QUERY here (Linux 6.11)";
   {
-    WritableMoment moment(page_, frame_, GetParam());
-    if (!moment) GTEST_SKIP() << "no protection keys here, or memory may not be writable and executable";
-    EXPECT_NE(protection_of(page_) & PROT_WRITE, 0);
-    EXPECT_EQ(protection_of(page_), protection_of(frame_));
+    WritableMoment moment(page_, frame_, kBytes, GetParam());
+    if (!moment.open()) GTEST_SKIP() << "no protection keys here, or memory may not be writable and executable";
+    for (std::size_t at = 0; at < kBytes; at += kPageSize) {
+      EXPECT_NE(protection_of(page_ + at) & PROT_WRITE, 0);
+      EXPECT_EQ(protection_of(page_ + at), protection_of(frame_ + at));
+    }
     EXPECT_EQ(program_may_read(), (GetParam() & PROT_READ) != 0);
-    EXPECT_EQ(protection_of(page_ + kPageSize), GetParam());
+    EXPECT_EQ(protection_of(page_ - kPageSize), GetParam());
+    EXPECT_EQ(protection_of(page_ + kBytes), GetParam());
   }
-  EXPECT_EQ(protection_of(page_), GetParam());
-  EXPECT_EQ(protection_of(frame_), PROT_READ | PROT_WRITE);
-  frame_[0] = 1;
-  ASSERT_EQ(mprotect(page_, kPageSize, PROT_READ | PROT_WRITE), 0);
-  EXPECT_EQ(page_[kPageSize - 1], 7);
+  for (std::size_t at = 0; at < kBytes; at += kPageSize) {
+    EXPECT_EQ(protection_of(page_ + at), GetParam());
+    EXPECT_EQ(protection_of(frame_ + at), PROT_READ | PROT_WRITE);
+    frame_[at] = 1;
+  }
+  ASSERT_EQ(mprotect(page_, kBytes, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(page_[kBytes - 1], 7);
 }
 
 TEST_P(WritableMomentTest, ThereAreAlwaysKeysForTheNext) {
   for (int i = 0; i < 100; ++i) {
-    WritableMoment moment(page_, frame_, GetParam());
-    if (i == 0 && !moment) GTEST_SKIP() << "none here";
-    EXPECT_TRUE(moment) << i;
+    WritableMoment moment(page_, frame_, kBytes, GetParam());
+    const bool is_open = moment.open();
+    if (i == 0 && !is_open) GTEST_SKIP() << "none here";
+    EXPECT_TRUE(is_open) << i;
   }
+}
+
+// Each second page of it is a mapping of its own, until the kernel allows no further one.
+class AsManyMappingsAsMayBe {
+ public:
+  AsManyMappingsAsMayBe()
+      : memory_(static_cast<char*>(mmap(nullptr, kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    for (std::size_t at = 0; at < kLength && !reached_; at += 2 * kPageSize)
+      reached_ = mprotect(memory_ + at, kPageSize, PROT_READ) != 0;
+  }
+  ~AsManyMappingsAsMayBe() { munmap(memory_, kLength); }
+  AsManyMappingsAsMayBe(const AsManyMappingsAsMayBe&) = delete;
+  AsManyMappingsAsMayBe& operator=(const AsManyMappingsAsMayBe&) = delete;
+  bool reached() const { return reached_; }
+
+ private:
+  static constexpr std::size_t kLength = 100'000 * kPageSize;
+  char* memory_;
+  bool reached_ = false;
+};
+
+// Pages whose neighbours may be written, which would become one with them, and need two mappings more to be on their
+// own again: there are none.
+TEST_P(WritableMomentTest, ItEndsAtTheLimitOfMappings) {
+  ASSERT_TRUE(real_kernel().open().has_value());
+  if (protection_of(page_) == -ENOTTY) GTEST_SKIP() << "no PROCMAP_QUERY here (Linux 6.11)";
+  const int neighbours = GetParam() | PROT_READ | PROT_WRITE;
+  ASSERT_EQ(mprotect(page_ - kPageSize, kMapping, neighbours), 0);
+  ASSERT_EQ(mprotect(page_, kBytes, GetParam()), 0);
+  std::optional<AsManyMappingsAsMayBe> limit;  // outlives the moment
+  {
+    WritableMoment moment(page_, frame_, kBytes, GetParam());
+    if (!moment.open()) GTEST_SKIP() << "no protection keys here, or memory may not be writable and executable";
+    limit.emplace();
+    if (!limit->reached()) GTEST_SKIP() << "vm.max_map_count is large here";
+    EXPECT_NE(protection_of(page_) & PROT_WRITE, 0);
+  }
+  EXPECT_EQ(protection_of(page_), GetParam());
+  EXPECT_EQ(protection_of(page_ - kPageSize), neighbours);
+  EXPECT_EQ(protection_of(frame_), PROT_READ | PROT_WRITE);
 }
 
 INSTANTIATE_TEST_SUITE_P(Mappings, WritableMomentTest,
@@ -84,9 +134,9 @@ TEST(WritableMoment, AFrameThatIsNotThereChangesNothing) {
   void* page = mmap(nullptr, kPageSize, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   void* frame = mmap(nullptr, kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   munmap(frame, kPageSize);
-  EXPECT_FALSE(WritableMoment(page, frame, PROT_READ | PROT_EXEC));
+  EXPECT_FALSE(WritableMoment(page, frame, kPageSize, PROT_READ | PROT_EXEC).open());
   ASSERT_TRUE(real_kernel().open().has_value());
-  const int found = real_kernel().protection_of_mapping(reinterpret_cast<std::uintptr_t>(page));
+  const int found = real_kernel().mapping_at(reinterpret_cast<std::uintptr_t>(page)).protection;
   EXPECT_TRUE(found == (PROT_READ | PROT_EXEC) || found == -ENOTTY) << found;
   munmap(page, kPageSize);
 }
@@ -95,7 +145,7 @@ TEST(WritableMoment, AFrameThatIsNotThereChangesNothing) {
 TEST(WritableMoment, MemoryThatMayOnlyBeExecutedIsLeftAlone) {
   void* page = mmap(nullptr, kPageSize, PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   void* frame = mmap(nullptr, kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  EXPECT_FALSE(WritableMoment(page, frame, PROT_EXEC));
+  EXPECT_FALSE(WritableMoment(page, frame, kPageSize, PROT_EXEC).open());
   munmap(page, kPageSize);
   munmap(frame, kPageSize);
 }
