@@ -103,11 +103,12 @@ T* pointer(long argument) {
 
 void hold_page(Held& held, long argument) { held.out(pointer<void>(argument), kPageSize); }
 
-// Words that others wait for, and a mask behind a pointer.
+// Words that others wait for, and a mask behind a pointer. The kernel asks for the right to write a word that
+// processes share: with less it takes the page for one that never changes, and says EFAULT.
 void hold_waiters(Held& held, const futex_waitv* waiters, std::size_t count) {
   held.in(waiters, count * sizeof *waiters);
   for (std::size_t i = 0; i < count && is_readable(&waiters[i], sizeof *waiters); ++i)
-    held.in(pointer<const void>(static_cast<long>(waiters[i].uaddr)), sizeof(std::uint64_t));
+    held.out(pointer<void>(static_cast<long>(waiters[i].uaddr)), sizeof(std::uint64_t));
 }
 void hold_mask(Held& held, long argument) {
   struct Mask {
