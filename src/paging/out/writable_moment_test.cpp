@@ -107,6 +107,9 @@ class AsManyMappingsAsMayBe {
 // Pages whose neighbours may be written, which would become one with them, and need two mappings more to be on their
 // own again: there are none.
 TEST_P(WritableMomentTest, ItEndsAtTheLimitOfMappings) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "sanitizers map memory of their own meanwhile";
+#endif
   ASSERT_TRUE(real_kernel().open().has_value());
   if (protection_of(page_) == -ENOTTY) GTEST_SKIP() << "no PROCMAP_QUERY here (Linux 6.11)";
   const int neighbours = GetParam() | PROT_READ | PROT_WRITE;
