@@ -53,6 +53,10 @@ void declare(bench::Options& options, Work& work, std::string& pattern, std::str
   options.text("--folder", work.folder, "of the file that read-call and write-call use; not on tmpfs");
   options.flag("--pipe", work.through_pipe, "read-call and write-call: through a pipe, not through a file");
   options.flag("--hints", work.hints, "sequential and random: a hint (hinterland/hint.h) before each access");
+  options.number(
+      "--unwritable", work.unwritable_pages,
+      "sequential-read and random-read: every second piece of so many pages may not be written; 0: all may", 0,
+      UINT32_MAX);
   options.flag("--malloc", work.from_malloc, "memory from malloc, not from mmap");
 }
 
@@ -63,6 +67,9 @@ std::string fault_of(const Work& work) {
   bool takes_hints = work.pattern == Pattern::sequential_read || work.pattern == Pattern::sequential_write ||
                      work.pattern == Pattern::random_read || work.pattern == Pattern::random_write;
   if (work.hints && !takes_hints) return "--hints goes with the sequential and the random patterns";
+  if (work.unwritable_pages != 0 &&
+      ((work.pattern != Pattern::sequential_read && work.pattern != Pattern::random_read) || work.from_malloc))
+    return "--unwritable goes with sequential-read and random-read, of memory from mmap";
   if (work.accesses % work.threads != 0) return "--accesses must be a multiple of --threads";
   return "";
 }
@@ -79,6 +86,7 @@ void print(const Work& work, const std::string& pattern, const std::string& cont
       {"content", content},
       {"seed", work.seed},
       {"hints", work.hints},
+      {"unwritable_pages", work.unwritable_pages},
       {"memory_from", work.from_malloc ? "malloc" : "mmap"},
       {"accesses", done.accesses},
       {"seconds", done.seconds},

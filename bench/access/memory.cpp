@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,12 @@ void fill_page(std::byte* page, std::uint64_t number, Content content, std::uint
 
 void Memory::fill(Content content, std::uint64_t seed) {
   for (std::size_t page = 0; page < pages(); ++page) fill_page(data_ + page * kPageBytes, page, content, seed);
+}
+
+void Memory::forbid_writing(std::size_t piece_pages) {
+  for (std::size_t page = 0; page < pages(); page += 2 * piece_pages)
+    if (mprotect(data_ + page * kPageBytes, std::min(piece_pages, pages() - page) * kPageBytes, PROT_READ) != 0)
+      throw std::runtime_error("cannot make page " + std::to_string(page) + " read-only: " + std::strerror(errno));
 }
 
 std::size_t resident_anonymous_bytes() {

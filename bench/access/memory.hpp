@@ -27,6 +27,8 @@ class Memory {
     return reinterpret_cast<volatile std::uint64_t*>(data_ + page * kPageBytes);
   }
   void fill(Content content, std::uint64_t seed);
+  // Every second piece of so many pages, from the first on. Throws std::runtime_error where the kernel refuses.
+  void forbid_writing(std::size_t piece_pages);
 
  private:
   std::size_t bytes_;

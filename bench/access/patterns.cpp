@@ -192,6 +192,7 @@ const std::vector<PatternName>& pattern_names() {
 
 Done perform(const Work& work, Memory& memory) {
   if (work.pattern != Pattern::first_touch) memory.fill(work.content, work.seed);
+  if (work.unwritable_pages != 0) memory.forbid_writing(work.unwritable_pages);
   std::size_t pages = memory.pages() / work.threads;
   std::uint64_t accesses = (work.accesses == 0 ? memory.pages() : work.accesses) / work.threads;
   if (work.pattern == Pattern::first_touch) accesses = pages;

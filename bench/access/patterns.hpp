@@ -41,7 +41,8 @@ struct Work {
   bool through_pipe = false;  // read_call and write_call: a pipe with a thread at its other end, not a file
   std::string folder;         // of that file
   bool from_malloc = false;
-  bool hints = false;  // a hint before each access of the four patterns that have one
+  std::size_t unwritable_pages = 0;  // every second piece of so many may not be written when it is read; 0: all may
+  bool hints = false;                // a hint before each access of the four patterns that have one
 };
 
 struct Done {

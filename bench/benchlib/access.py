@@ -89,6 +89,8 @@ ACCESS = (
            miss_share=1.0, ablated=True, tied=True),
     Access("sequential-write", "change a word of each page in order", "sequential-write", floor=_runs(DIRTY),
            miss_share=1.0, ablated=True, tied=True),
+    Access("sequential-read-unwritable", "read a word of each page in order; half of it, in pieces of 64 pages, may not "
+           "be written", "sequential-read", options=("--unwritable", "64"), miss_share=1.0),
     Access("strided-read", "read every 32nd page, then those behind them, as the columns of a matrix", "strided-read",
            miss_share=1.0),
     Access("reverse-read", "read a word of each page from the last to the first", "reverse-read", miss_share=1.0),

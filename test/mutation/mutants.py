@@ -58,6 +58,8 @@ MUTANTS = [
      "static_cast<void>(count_gone); return victims;"),
     ("", "memory that may be written for the moment becomes one with its neighbours", "out/writable_moment.cpp",
      "if (advise(range, length_, MADV_SEQUENTIAL) && protect(", "if (protect("),
+    ("", "to unmap takes a mapping more", "pager_mappings.cpp",
+     "if (error != ENOMEM || !empty_and_forbid(address, length)) return -error;", "return -error;"),
     ("I2", "a page is copied without being protected first", "out/evictor_by_copy.cpp",
      "if (can_protect && core_.kernel.write_protect(address, kPageSize, true) != 0) return false;", ""),
     ("I1", "read-ahead takes pages in any state", "page/transitions.cpp",

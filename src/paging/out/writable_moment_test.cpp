@@ -13,6 +13,7 @@
 
 #include "base/units.hpp"
 #include "kernel/kernel.hpp"
+#include "paging/testing/mapping_limit.hpp"
 
 namespace hinterland {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::size_t kPages = 3;  // of a moment
 constexpr std::size_t kBytes = kPages * kPageSize, kMapping = kBytes + 2 * kPageSize;
 
 // Pages in the midst of a mapping, and frames in the midst of another.
-class WritableMomentTest : public testing::TestWithParam<int> {
+class WritableMomentTest : public ::testing::TestWithParam<int> {
  protected:
   WritableMomentTest() : page_(map() + kPageSize), frame_(map() + kPageSize) {
     std::memset(page_, 7, kBytes);
@@ -85,42 +86,21 @@ TEST_P(WritableMomentTest, ThereAreAlwaysKeysForTheNext) {
   }
 }
 
-// Each second page of it is a mapping of its own, until the kernel allows no further one.
-class AsManyMappingsAsMayBe {
- public:
-  AsManyMappingsAsMayBe()
-      : memory_(static_cast<char*>(mmap(nullptr, kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    for (std::size_t at = 0; at < kLength && !reached_; at += 2 * kPageSize)
-      reached_ = mprotect(memory_ + at, kPageSize, PROT_READ) != 0;
-  }
-  ~AsManyMappingsAsMayBe() { munmap(memory_, kLength); }
-  AsManyMappingsAsMayBe(const AsManyMappingsAsMayBe&) = delete;
-  AsManyMappingsAsMayBe& operator=(const AsManyMappingsAsMayBe&) = delete;
-  bool reached() const { return reached_; }
-
- private:
-  static constexpr std::size_t kLength = 100'000 * kPageSize;
-  char* memory_;
-  bool reached_ = false;
-};
-
 // Pages whose neighbours may be written, which would become one with them, and need two mappings more to be on their
 // own again: there are none.
 TEST_P(WritableMomentTest, ItEndsAtTheLimitOfMappings) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "sanitizers map memory of their own meanwhile";
-#endif
+  if (std::string reason = testing::why_no_mapping_limit(); !reason.empty()) GTEST_SKIP() << reason;
   ASSERT_TRUE(real_kernel().open().has_value());
   if (protection_of(page_) == -ENOTTY) GTEST_SKIP() << "no PROCMAP_QUERY here (Linux 6.11)";
   const int neighbours = GetParam() | PROT_READ | PROT_WRITE;
   ASSERT_EQ(mprotect(page_ - kPageSize, kMapping, neighbours), 0);
   ASSERT_EQ(mprotect(page_, kBytes, GetParam()), 0);
-  std::optional<AsManyMappingsAsMayBe> limit;  // outlives the moment
+  std::optional<testing::MappingLimit> limit;  // outlives the moment
   {
     WritableMoment moment(page_, frame_, kBytes, GetParam());
     if (!moment.open()) GTEST_SKIP() << "no protection keys here, or memory may not be writable and executable";
     limit.emplace();
-    if (!limit->reached()) GTEST_SKIP() << "vm.max_map_count is large here";
+    ASSERT_TRUE(limit->reached());
     EXPECT_NE(protection_of(page_) & PROT_WRITE, 0);
   }
   EXPECT_EQ(protection_of(page_), GetParam());
@@ -129,8 +109,8 @@ TEST_P(WritableMomentTest, ItEndsAtTheLimitOfMappings) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mappings, WritableMomentTest,
-                         testing::Values(PROT_NONE, PROT_READ, PROT_READ | PROT_EXEC,
-                                         PROT_READ | PROT_WRITE | PROT_EXEC));
+                         ::testing::Values(PROT_NONE, PROT_READ, PROT_READ | PROT_EXEC,
+                                           PROT_READ | PROT_WRITE | PROT_EXEC));
 
 // What cannot be made alike stays as it is.
 TEST(WritableMoment, AFrameThatIsNotThereChangesNothing) {
