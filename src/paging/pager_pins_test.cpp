@@ -1,13 +1,18 @@
 // What the kernel has pinned, over the real kernel: without MOVE nobody sees it, and what a call may pin is held
 // (docs/adr/0078-pins-without-move.md).
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/io_uring.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "base/units.hpp"
 #include "paging/testing/page_machine.hpp"
@@ -97,6 +102,40 @@ TEST_F(PagerPins, WhatTheKernelWritesToPinnedPagesIsNotLost) {
       }
       return audit(pager, true);
     });
+}
+
+// Until the process ends. False: there is no io_uring.
+bool pin(std::uintptr_t address, std::size_t length) {
+  io_uring_params about{};
+  const long ring = syscall(SYS_io_uring_setup, 1, &about);
+  iovec buffer{reinterpret_cast<void*>(address), length};
+  return ring >= 0 && syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &buffer, 1) == 0;
+}
+
+// What is pinned stays. To find that out, memory that may not be written can be written for a moment, by its mapping;
+// until that is over its pages may not be.
+TEST_F(PagerPins, NobodyWritesToPagesThatStayInMemoryThatMayNotBeWritten) {
+  run_with_real_pager({}, [](Pager& pager) -> std::string {
+    const std::intptr_t mapped = pager.map(kPages * kPageSize, kPageSize, PROT_READ | PROT_WRITE);
+    if (mapped < 0) return "cannot map";
+    const Memory memory{static_cast<std::uintptr_t>(mapped)};
+    memory.write(0, kHeldPages, 1);
+    if (!pager.sees_pins() || !pin(memory.base, kHeldPages * kPageSize)) return "";
+    if (pager.protect(memory.base, kHeldPages * kPageSize, PROT_READ) != 0) return "cannot protect";
+    std::atomic<bool> stopped = false;
+    std::uint64_t written = 0, refused = 0;
+    std::thread writer([&] {
+      const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+      for (std::uint64_t page = 0; !stopped.load(); page = (page + 1) % kHeldPages)
+        ++(read(zeros, &memory.word(page), 8) > 0 ? written : refused);
+      close(zeros);
+    });
+    for (std::uint64_t round = 0; round < 10; ++round) memory.write(kHeldPages, kPages - kHeldPages, round);
+    stopped.store(true);
+    writer.join();
+    if (refused == 0) return "nobody has tried";
+    return written == 0 && memory.wrong(0, kHeldPages, 0, 1) == 0 ? "" : std::to_string(written) + " were written";
+  });
 }
 
 // What comes in may be the only page that can leave. Who brought it may not take it again before it was used: the

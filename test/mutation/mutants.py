@@ -58,6 +58,10 @@ MUTANTS = [
      "static_cast<void>(count_gone); return victims;"),
     ("", "memory that may be written for the moment becomes one with its neighbours", "out/writable_moment.cpp",
      "if (advise(range, length_, MADV_SEQUENTIAL) && protect(", "if (protect("),
+    ("I2", "pages that stay can be written before their mapping can't", "out/evictor_by_copy.cpp",
+     "if (moment.open()) moved = move_shared_ones_too(target, address, bytes);",
+     "if (moment.open()) { moved = move_shared_ones_too(target, address, bytes); "
+     "core_.kernel.write_protect(address, bytes, false); }"),
     ("", "to unmap takes a mapping more", "pager_mappings.cpp",
      "if (error != ENOMEM || !empty_and_forbid(address, length)) return -error;", "return -error;"),
     ("I2", "a page is copied without being protected first", "out/evictor_by_copy.cpp",

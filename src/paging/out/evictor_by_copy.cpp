@@ -19,9 +19,13 @@ std::int64_t Evictor::take_unwritable_run(Victims run, std::uint32_t frame) {
   const MappingAt mapping = core_.kernel.mapping_at(address);
   if (mapping.protection < 0) return -EINVAL;
   const std::size_t bytes = std::min(bytes_of_pages(run.size()), mapping.end - address);
-  WritableMoment moment(core_.memory_of(run[0].page), reinterpret_cast<void*>(target), bytes, mapping.protection);
-  if (!moment.possible() || core_.kernel.write_protect(address, bytes, true) != 0) return -EINVAL;
-  const std::int64_t moved = moment.open() ? move_shared_ones_too(target, address, bytes) : -EINVAL;
+  std::int64_t moved = -EINVAL;
+  {
+    WritableMoment moment(core_.memory_of(run[0].page), reinterpret_cast<void*>(target), bytes, mapping.protection);
+    if (!moment.possible() || core_.kernel.write_protect(address, bytes, true) != 0) return -EINVAL;
+    if (moment.open()) moved = move_shared_ones_too(target, address, bytes);
+  }
+  // Not before the moment is over: until then this protection is all that keeps the program from writing there.
   run = run.first(bytes >> kPageShift);
   for (const Victim& stays : run.subspan(moved > 0 ? static_cast<std::size_t>(moved) >> kPageShift : 0))
     if (stays.word.dirty()) core_.kernel.write_protect(core_.address_of(stays.page), kPageSize, false);

@@ -54,8 +54,19 @@ class Runs:
         self.folder = tempfile.TemporaryDirectory()
         self.pages_in = self.pages_out = self.forks = 0
 
+    def records(self, which):
+        """The file that a program may keep all its calls in, one a line, which begins with its sequence."""
+        return os.path.join(self.folder.name, which + ".records")
+
+    def recorded(self, which, sequence):
+        if not os.path.exists(self.records(which)):
+            return []
+        with open(self.records(which), encoding="utf-8") as file:
+            return [line.rstrip("\n") for line in file if line.startswith(sequence + " ")]
+
     def native(self, arguments):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
+        environment["HINTERLAND_TEST_RECORDS"] = self.records("native")
         return subprocess.Popen([self.options.program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env=environment, text=True)
 
@@ -63,6 +74,7 @@ class Runs:
         report = os.path.join(self.folder.name, "report.json")
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HINTERLAND_")}
         environment["EXPECT_PRELOADED"] = "1"
+        environment["HINTERLAND_TEST_RECORDS"] = self.records("far")
         command = [self.options.hinterland, "run", "--local", self.options.local, "--far", self.options.far,
                    "--takeover", "start", "--report", report, "--force", *self.options.option, "--",
                    self.options.program, *arguments]
@@ -114,6 +126,11 @@ def explain(runs, options, native, far, errors):
     sequence = differing_sequence(theirs, ours)
     if not sequence:
         return
+    calls = runs.recorded("native", sequence), runs.recorded("far", sequence)
+    number = first_difference(*calls)
+    for title, lines in zip(("native", "far"), calls):
+        print(f"its calls {title}, up to the first that differs:")
+        print("\n".join(lines[max(number - 12, 0):number + 1]))
     repeat = [str(options.seed), sequence, "1", sequence]
     print(f"repeat with: {options.program} {' '.join(repeat)}")
     native, far, _ = runs.both(repeat)
