@@ -9,7 +9,9 @@ namespace hinterland::trace {
 namespace {
 
 constexpr int kDoublingsMax = 16;
-constexpr double kExact = 0.03;  // of the answer: the model is not better than that
+constexpr double kExact = 0.03;          // of the answer: the model is not better than that
+constexpr double kMuchWaiting = 0.5;     // of the traced run
+constexpr double kLittleWaiting = 0.05;  // of what there is with the least memory
 
 // Threads wait side by side: of n that wait alike, the program waits an n-th of the sum.
 struct Waiting {
@@ -37,22 +39,13 @@ Waiting waiting_of(const TraceFile& trace, const FaultSites& sites) {
 class BudgetPlanner {
  public:
   BudgetPlanner(const TraceFile& trace, const FaultSites& sites, const Costs& costs, const ReplayOptions& settings,
-                const std::map<std::uint32_t, ReplayHint>& hints)
+                const std::map<std::uint32_t, ReplayHint>& hints, double native_s)
       : trace_(trace), sites_(sites), costs_(costs), settings_(settings), hints_(hints) {
     Waiting waiting = waiting_of(trace, sites);
     plan_.waiting_threads = waiting.threads;
-    // As it was recorded: without the hints, which the program did not have then.
-    ReplayOptions recorded = settings;
-    recorded.local_bytes = trace.process.local_bytes;
-    recorded.read_ahead_pages = static_cast<std::uint32_t>(trace.process.read_ahead_pages);
-    double waited_ns = Predictor(trace, sites, costs, recorded).with({}).waiting_ns / plan_.waiting_threads;
-    double all_ns = static_cast<double>(waiting.last_ns);
-    double looked_at = static_cast<double>(waiting.last_ns) /
-                       static_cast<double>(std::max<std::uint64_t>(trace.summary.ended_ns, 1));
-    double tracing_ns = looked_at * static_cast<double>(trace.summary.sample_cost_ns *
-                                                        (trace.summary.samples + trace.summary.samples_dropped));
-    // At least a tenth: what is left is computing, and latencies of a busy machine must not eat it all up.
-    plan_.local_s = std::max(all_ns - waited_ns - tracing_ns / plan_.waiting_threads, all_ns / 10) / 1e9;
+    plan_.native_s = native_s > 0 ? native_s : of_the_trace_s(waiting);
+    // Of a long trace the first faults alone are looked at: what they took is held against their share of the time.
+    if (native_s > 0) looked_at_ = share_looked_at();
   }
 
   BudgetPlan run(double tolerated) {
@@ -61,7 +54,7 @@ class BudgetPlanner {
       if (is_enough(high, tolerated)) break;
       low = high;
     }
-    if (!is_enough(high, tolerated)) return finish(0);
+    if (!is_known() || !is_enough(high, tolerated)) return finish(0);
     plan_.less_may_do = high == trace_.process.local_bytes;
     while (static_cast<double>(high - low) > kExact * static_cast<double>(high)) {
       std::uint64_t middle = page_floor((low + high) / 2);
@@ -71,8 +64,32 @@ class BudgetPlanner {
   }
 
  private:
+  bool is_known() const { return plan_.native_s > 0; }
+  double share_looked_at() const {
+    const auto all = static_cast<double>(std::max<std::uint64_t>(trace_.summary.faults, 1));
+    return std::min(static_cast<double>(sites_.of_fault.size()) / all, 1.0);
+  }
+  // What the traced run took besides waiting, as it was recorded: without the hints, which the program did not have.
+  double of_the_trace_s(const Waiting& waiting) const {
+    ReplayOptions recorded = settings_;
+    recorded.local_bytes = trace_.process.local_bytes;
+    recorded.read_ahead_pages = static_cast<std::uint32_t>(trace_.process.read_ahead_pages);
+    Prediction as_recorded = Predictor(trace_, sites_, costs_, recorded).with({});
+    double waited_ns =
+        (as_recorded.waiting_ns + waiting_for_first_touches(as_recorded.result, costs_, 0)) / plan_.waiting_threads;
+    double all_ns = static_cast<double>(waiting.last_ns);
+    double looked_at = static_cast<double>(waiting.last_ns) /
+                       static_cast<double>(std::max<std::uint64_t>(trace_.summary.ended_ns, 1));
+    double tracing_ns = looked_at * static_cast<double>(trace_.summary.sample_cost_ns *
+                                                        (trace_.summary.samples + trace_.summary.samples_dropped));
+    double besides_ns = all_ns - waited_ns - tracing_ns / plan_.waiting_threads;
+    return besides_ns > all_ns * kMuchWaiting ? besides_ns / 1e9 : 0;
+  }
+  // Where the native time is not known: with more the program hardly waits less.
   bool is_enough(std::uint64_t local_bytes, double tolerated) {
-    return 1 + at(local_bytes).waiting_share <= tolerated;
+    const BudgetPoint point = at(local_bytes);
+    return is_known() ? 1 + point.waiting_share <= tolerated
+                      : point.waiting_s <= plan_.points[0].waiting_s * kLittleWaiting;
   }
   BudgetPoint at(std::uint64_t local_bytes) {
     for (const BudgetPoint& point : plan_.points)
@@ -85,8 +102,9 @@ class BudgetPlanner {
     point.faults = prediction.result.fetches + prediction.result.refaults + prediction.result.protection;
     point.hinted = prediction.result.hinted();
     point.pages_in = prediction.result.pages_in;
-    point.waiting_s = prediction.waiting_ns / 1e9;
-    point.waiting_share = point.waiting_s / plan_.waiting_threads / plan_.local_s;
+    point.waiting_s =
+        (prediction.waiting_ns + waiting_for_first_touches(prediction.result, costs_, local_bytes)) / 1e9;
+    if (is_known()) point.waiting_share = point.waiting_s / plan_.waiting_threads / (plan_.native_s * looked_at_);
     plan_.points.push_back(point);
     return point;
   }
@@ -102,6 +120,7 @@ class BudgetPlanner {
   Costs costs_;
   ReplayOptions settings_;
   const std::map<std::uint32_t, ReplayHint>& hints_;
+  double looked_at_ = 1;
   BudgetPlan plan_;
 };
 
@@ -109,8 +128,8 @@ class BudgetPlanner {
 
 BudgetPlan plan_budget(const TraceFile& trace, const FaultSites& sites, const Costs& costs,
                        const ReplayOptions& settings, const std::map<std::uint32_t, ReplayHint>& hints,
-                       double tolerated) {
-  return BudgetPlanner(trace, sites, costs, settings, hints).run(tolerated);
+                       double tolerated, double native_s) {
+  return BudgetPlanner(trace, sites, costs, settings, hints, native_s).run(tolerated);
 }
 
 }  // namespace hinterland::trace

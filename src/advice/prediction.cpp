@@ -4,30 +4,32 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/units.hpp"
+
 namespace hinterland::trace {
 namespace {
 
 constexpr double kLatencyUnknownNs = 10'000;
-// Before the handler looks at the message: trap and delivery. And after it: waking the thread.
-constexpr double kDeliveryNs = 1200, kWakeNs = 1000;
-// A hint over RAM, and what a fault takes more at least, whatever a busy machine made of the latencies; more where it
-// has been measured.
-constexpr double kHintLeastNs = 2000, kSparedLeastNs = 2200;
+constexpr double kNativeTouchNs = 500;  // a fault of the kernel's own, and a page of zeros
+// A hint over RAM, at least, whatever a busy machine made of the latencies.
+constexpr double kHintLeastNs = 2000;
 
 }  // namespace
 
 Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns, const ReadAheadCost& recorded) {
-  double spared = std::max(static_cast<double>(handler_cost_ns), kSparedLeastNs);
-  FaultLatencies means = fault_latencies(samples, recorded);
+  const double spared = spared_by_a_hint_ns(handler_cost_ns);
+  FaultCosts means = fault_costs(samples, handler_cost_ns, recorded);
   Costs costs;
   costs.measured = means.known;
   costs.page_ahead = means.fetched_ahead;
+  costs.first_touch = std::max((costs.measured ? means.first_touch : kLatencyUnknownNs) - kNativeTouchNs, 0.0);
+  costs.zeros_ahead = std::max(means.zeros_ahead - kNativeTouchNs, 0.0);
   Latency fetch = latency_of(samples, {FaultKind::read, FaultKind::write});
   if (!costs.measured) means.fetch = fetch.quick = kLatencyUnknownNs;
   auto set = [&](FaultKind kind, double mean_ns, double& by_fault, double& by_hint) {
     Latency own = kind != FaultKind::read ? latency_of(samples, {kind}) : fetch;
     by_hint = std::max((own.known() ? own : fetch).quick - kWakeNs, kHintLeastNs);
-    by_fault = std::max((own.known() ? mean_ns : means.fetch) + kDeliveryNs, by_hint + spared);
+    by_fault = std::max(own.known() ? mean_ns : means.fetch, by_hint + spared);
   };
   set(FaultKind::read, means.fetch, costs.fetch_fault, costs.fetch_hint);
   set(FaultKind::refault, means.refault, costs.refault_fault, costs.refault_hint);
@@ -41,10 +43,11 @@ Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_
 }
 
 Costs Costs::when_idle() const {
+  const double spared = spared_by_a_hint_ns(0);
   Costs idle = *this;
-  idle.fetch_fault = fetch_hint + kSparedLeastNs;
-  idle.refault_fault = refault_hint + kSparedLeastNs;
-  idle.protection_fault = protection_hint + kSparedLeastNs;
+  idle.fetch_fault = fetch_hint + spared;
+  idle.refault_fault = refault_hint + spared;
+  idle.protection_fault = protection_hint + spared;
   return idle;
 }
 
@@ -54,6 +57,15 @@ double waiting_of(const ReplayResult& result, const Costs& costs) {
          times(result.protection, costs.protection_fault) + times(result.hinted_fetches, costs.fetch_hint) +
          times(result.hinted_refaults, costs.refault_hint) + times(result.hinted_protection, costs.protection_hint) +
          times(result.ahead - result.zeros_ahead, costs.page_ahead);
+}
+
+double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t local_bytes) {
+  const double touched = static_cast<double>(result.first_touch + result.zeros_ahead);
+  const double free = static_cast<double>(local_bytes >> kPageShift);
+  if (touched <= free) return 0;
+  const double all_ns = static_cast<double>(result.first_touch) * costs.first_touch +
+                        static_cast<double>(result.zeros_ahead) * costs.zeros_ahead;
+  return all_ns * (1 - free / touched);
 }
 
 Predictor::Predictor(const TraceFile& trace, const FaultSites& sites, const Costs& costs,

@@ -12,15 +12,15 @@
 
 namespace hinterland::trace {
 
-// Nanoseconds of waiting, without first touches: they are waited for natively, too. Of faults as the trace measured
-// them. What a hint spares was measured before the start (handler_cost.hpp), or else is the least that the floor
-// measurement (bench/floor) has shown: a miss by a handler's thread takes 4.3 us where one by a hint takes 2.1,
-// elsewhere 8.5 and 2.8.
+// Nanoseconds of waiting, of faults as the trace measured them. What a hint spares was measured before the start
+// (handler_cost.hpp), or else is the least that the floor measurement (bench/floor) has shown: a miss by a handler's
+// thread takes 4.3 us where one by a hint takes 2.1, elsewhere 8.5 and 2.8.
 struct Costs {
   double fetch_fault = 0, refault_fault = 0, protection_fault = 0;
   double fetch_hint = 0, refault_hint = 0, protection_hint = 0;
-  double page_ahead = 0;  // a page more with the same request: in, and another out
-  bool measured = false;  // false: the trace has no latencies, and 10 us a fault are taken for them
+  double page_ahead = 0;                    // a page more with the same request: in, and another out
+  double first_touch = 0, zeros_ahead = 0;  // more than natively; of a page more that comes with it
+  bool measured = false;                    // false: the trace has no latencies, and 10 us a fault are taken for them
   // As where nobody else wants the processors. What is compiled into a program is chosen by these: how long faults
   // waited for a processor was the machine's affair, that day.
   Costs when_idle() const;
@@ -33,8 +33,11 @@ struct Prediction {
   double waiting_ns = 0;  // of all threads together
 };
 
-// What the faults and hints of a replay cost.
-double waiting_of(const ReplayResult& result, const Costs& costs);  // ns, of all threads together
+// What the faults and hints of a replay cost, without first touches, which no hint spares. Nanoseconds, of all
+// threads together.
+double waiting_of(const ReplayResult& result, const Costs& costs);
+// What first touches cost then, in a run in which they cost nothing before local memory is full, as by default.
+double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t local_bytes);
 
 class Predictor {
  public:

@@ -66,7 +66,24 @@ TEST(CostsTest, AHintSparesWhatAHandlerCosts) {
   EXPECT_EQ(costs.fetch_hint, unknown.fetch_hint);
   EXPECT_LT(unknown.fetch_fault, costs.fetch_fault);
   add(samples, FaultKind::read, 10, 50'000);  // some faults wait for others
-  EXPECT_NEAR(costs_of(samples, 6000, {}).fetch_fault, 20'000 + 1200, 100);
+  EXPECT_NEAR(costs_of(samples, 6000, {}).fetch_fault, 20'000 + 5000, 100);
+}
+
+// Before local memory is full they cost nothing; of the others each costs what it takes more than natively.
+TEST(CostsTest, FirstTouchesCostWhereLocalMemoryIsFull) {
+  std::vector<StackSample> samples;
+  add(samples, FaultKind::read, 20, 9000);
+  add(samples, FaultKind::first_touch, 20, 4000);
+  const Costs costs = costs_of(samples, 6000, {});
+  EXPECT_NEAR(costs.first_touch, 4000 + 5000 - 500, 1);
+  ReplayResult result;
+  result.first_touch = 1000;
+  EXPECT_NEAR(waiting_for_first_touches(result, costs, 0), 1000 * costs.first_touch, 1);
+  EXPECT_NEAR(waiting_for_first_touches(result, costs, 750 << 12), 250 * costs.first_touch, 1);
+  EXPECT_EQ(waiting_for_first_touches(result, costs, 1000 << 12), 0);
+  EXPECT_EQ(waiting_of(result, costs), 0) << "no hint spares them";
+  result.zeros_ahead = 1000;
+  EXPECT_NEAR(waiting_for_first_touches(result, costs, 1000 << 12), 500 * (costs.first_touch + costs.zeros_ahead), 1);
 }
 
 }  // namespace

@@ -193,6 +193,12 @@ constexpr Option kTable[] = {
     {"slow-down", 0, text, "FACTOR", "1.1", "", 0, 0, "", kForAdvise, nowhere, false,
      "Of --budget: the waiting that is tolerated; 1.1 where it may be a tenth of what the program computes.",
      "--slow-down 1.25"},
+    {"native", 0, duration, "TIME", "", "what the traced run took besides waiting", kMs, 1000 * 3600 * kS, "",
+     kForAdvise, nowhere, false,
+     "Of --budget: how long the program takes without far memory. A trace tells that only where the program waited "
+     "for "
+     "less than half of its time.",
+     "--native 12.5s"},
     {"sizes", 0, text, "PERCENT,...", "", "none; for compare 50,25", 0, 0, "", kForTrace | kForCompare, nowhere,
      false,
      "For compare: these shares of the program's own peak local. For trace: run the program once as it is, for its "

@@ -126,6 +126,7 @@ enum class OptionId : std::uint8_t {
   patch,
   budget,
   slow_down,
+  native,
   sizes,
   hints,
   attach,

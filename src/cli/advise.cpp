@@ -108,8 +108,9 @@ Status check_options(const CommandLine& line) {
     Error error = Error::make(0, "--budget and %s contradict each other", other);
     return std::unexpected(error.remedy("leave one of them out"));
   }
-  if (!budget && line.is_given(OptionId::slow_down)) {
-    Error error = Error::make(0, "--slow-down is about --budget, which is not given");
+  for (OptionId of_budget : {OptionId::slow_down, OptionId::native}) {
+    if (budget || !line.is_given(of_budget)) continue;
+    Error error = Error::make(0, "--%s is about --budget, which is not given", option(of_budget).name);
     return std::unexpected(error.remedy("leave it out, or add --budget"));
   }
   return {};
@@ -118,8 +119,10 @@ Status check_options(const CommandLine& line) {
 void say_budget(const CommandLine& line, const TraceFile& file, const AdviceReport& report) {
   BudgetAdvice advice;
   advice.tolerated = *tolerated_of(line);
+  const double native_s =
+      line.is_given(OptionId::native) ? static_cast<double>(line.number(OptionId::native)) / 1e9 : 0;
   auto plan = [&](const std::map<std::uint32_t, trace::ReplayHint>& hints) {
-    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated);
+    return trace::plan_budget(file, report.sites, report.costs, report.settings, hints, advice.tolerated, native_s);
   };
   advice.as_it_is = plan({});
   advice.with_hints = plan(report.forms);

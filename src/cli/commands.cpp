@@ -109,7 +109,7 @@ constexpr Command kCommands[] = {
      "Replays the faults of a trace against the policies and the read-ahead themselves, over a model of the pager, "
      "without the program. What is not given is as it was recorded. The trace has only what faulted then: record it "
      "with the smallest --local of interest, --read-ahead 0 and --takeover start. The stall is that of all threads "
-     "together, at the latencies that the trace measured. No choice of victims fetches fewer pages than are under "
+     "together, at what faults cost when it was recorded. No choice of victims fetches fewer pages than are under "
      "'at "
      "least': it knows when each page is wanted next (Belady).",
      "hinterland trace --local 64M --read-ahead 0 --takeover start -- ./server\n"
@@ -127,13 +127,13 @@ constexpr Command kCommands[] = {
      "little or what is not used, read ahead what nobody needs, or send away what comes back. All of it shows in a "
      "trace "
      "recorded with --hints note, which follows none.\n\n"
-     "With --budget the least --local with which the program waits for far memory little against what it computes. "
-     "How "
-     "much slower than natively it is then a trace does not tell: `hinterland compare` measures that.\n\n"
+     "With --budget the least --local with which the program is slower than natively by no more than --slow-down. "
+     "That takes its native time (--native), which a trace tells only where the program waited for less than half of "
+     "its time.\n\n"
      "Record for it without read-ahead, which hides accesses: hinterland trace --read-ahead 0 --takeover start.",
      "hinterland trace --read-ahead 0 --takeover start --local 64M -o server.trace -- ./server\n"
      "hinterland advise server.trace --top 5\n"
-     "hinterland advise server.trace --budget --slow-down 1.2\n"
+     "hinterland advise server.trace --budget --native 12.5s --slow-down 1.2\n"
      "hinterland advise server.trace --source ~/src/server --patch hints.patch && patch -p1 -d ~/src/server < "
      "hints.patch",
      advise_main},

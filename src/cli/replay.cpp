@@ -17,7 +17,7 @@
 namespace hinterland::cli {
 namespace {
 
-using trace::FaultLatencies;
+using trace::FaultCosts;
 using trace::ReplayOptions;
 using trace::ReplayResult;
 using trace::TraceFile;
@@ -46,11 +46,11 @@ class Bound {
   std::map<std::uint64_t, std::uint64_t> known_;
 };
 
-Row replay(const TraceFile& file, const ReplayOptions& options, const FaultLatencies& latencies, Bound& bound) {
+Row replay(const TraceFile& file, const ReplayOptions& options, const FaultCosts& costs, Bound& bound) {
   trace::Replay machine(options);
   file.for_each_fault([&](const trace::FaultRecord& fault) { machine.fault(fault); });
   Row row{options, machine.result(), bound.pages_in(options.local_bytes), {}};
-  if (latencies.known) row.stall_s = trace::waiting_ns(row.result, latencies) / 1e9;
+  if (costs.known) row.stall_s = trace::waiting_ns(row.result, costs) / 1e9;
   return row;
 }
 
@@ -92,8 +92,7 @@ std::string table_text(const std::vector<Row>& rows) {
 }
 
 // Every policy, the plug-in that is given among them, with the trace's budget doubled until nothing more is saved.
-std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const FaultLatencies& latencies,
-                       Bound& bound) {
+std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const FaultCosts& costs, Bound& bound) {
   std::vector<Row> rows;
   std::vector<const hl_policy_ops*> all(policies().begin(), policies().end());
   if (find_policy(first.policy->name) != first.policy) all.insert(all.begin(), first.policy);
@@ -101,7 +100,7 @@ std::vector<Row> sweep(const TraceFile& file, const ReplayOptions& first, const 
     ReplayOptions options = first;
     options.policy = policy;
     for (int doublings = 0; doublings < 12; ++doublings, options.local_bytes *= 2) {
-      rows.push_back(replay(file, options, latencies, bound));
+      rows.push_back(replay(file, options, costs, bound));
       if (rows.back().result.fetches == 0 || bound.fits_twice(options.local_bytes)) break;
     }
   }
@@ -127,12 +126,11 @@ int replay(const CommandLine& line) {
   Result<ReplayOptions> options = replay_settings(line, *file, ReadAhead::as_recorded);
   if (!options) return fail(kUsage, options.error());
   say_what_it_cannot_know(*file, *options);
-  FaultLatencies latencies =
-      trace::fault_latencies(file->samples, trace::read_ahead_cost(*file, options->outlook.get()));
+  FaultCosts costs = trace::fault_costs(file->samples, file->summary.handler_cost_ns,
+                                        trace::read_ahead_cost(*file, options->outlook.get()));
   Bound bound(*file);
-  std::vector<Row> rows = line.number(OptionId::sweep) != 0
-                              ? sweep(*file, *options, latencies, bound)
-                              : std::vector<Row>{replay(*file, *options, latencies, bound)};
+  std::vector<Row> rows = line.number(OptionId::sweep) != 0 ? sweep(*file, *options, costs, bound)
+                                                            : std::vector<Row>{replay(*file, *options, costs, bound)};
   std::string text;
   if (line.number(OptionId::json) != 0) {
     Json list = Json::array();

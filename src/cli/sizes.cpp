@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
@@ -57,14 +58,18 @@ class Streams {
 };
 
 // Without far memory. The error is one of the program's, or of starting it.
-Result<std::uint64_t> peak_of(const CommandLine& line, const std::string& path) {
+struct NativeRun {
+  std::uint64_t peak_bytes, took_ns;
+};
+Result<NativeRun> run_natively(const CommandLine& line, const std::string& path) {
+  const std::uint64_t begun = now_ns();
   Result<Outcome> outcome = supervise(path, line.rest());
   if (!outcome) return std::unexpected(outcome.error());
   if (!ended_well(*outcome)) {
     Error error = Error::make(0, "the program failed without far memory: there is no peak to take shares of");
     return std::unexpected(error.remedy("mend that first, or trace it with --local SIZE"));
   }
-  return static_cast<std::uint64_t>(outcome->usage.ru_maxrss) * 1024;
+  return NativeRun{static_cast<std::uint64_t>(outcome->usage.ru_maxrss) * 1024, now_ns() - begun};
 }
 
 }  // namespace
@@ -94,16 +99,17 @@ int trace_sizes(CommandLine& line, const std::string& path, const std::string& l
   std::string output = Tracing::output_of(line);
   Streams streams;
   if (Status begun = streams.begin(); !begun) return fail(kUsage, begun.error());
-  Result<std::uint64_t> peak = peak_of(line, path);
-  if (!peak) return fail(peak.error().code() != 0 ? status_of(peak.error()) : kEnvironment, peak.error());
-  log::info("peak memory %s", rounded_size_text(*peak).c_str());
+  Result<NativeRun> native = run_natively(line, path);
+  if (!native) return fail(native.error().code() != 0 ? status_of(native.error()) : kEnvironment, native.error());
+  const std::uint64_t peak = native->peak_bytes;
+  log::info("peak memory %s", rounded_size_text(peak).c_str());
   Result<ReportFile> no_report = ReportFile::open("", false);
   std::string names;
   for (unsigned percent : sizes) {
-    std::uint64_t bytes = std::max(page_floor(*peak / 100 * percent), option(OptionId::local).minimum);
-    if (bytes > *peak / 100 * percent)
+    std::uint64_t bytes = std::max(page_floor(peak / 100 * percent), option(OptionId::local).minimum);
+    if (bytes > peak / 100 * percent)
       log::warning("%u %% of %s is less than the smallest budget: %s instead", percent,
-                   rounded_size_text(*peak).c_str(), rounded_size_text(bytes).c_str());
+                   rounded_size_text(peak).c_str(), rounded_size_text(bytes).c_str());
     line.settle_for(OptionId::local, bytes);
     fit_into_group(line);
     export_settings(line, library);
@@ -114,7 +120,12 @@ int trace_sizes(CommandLine& line, const std::string& path, const std::string& l
     if (!ended_well(*outcome)) end_like(*outcome);
     if (access(name.c_str(), F_OK) == 0) names += " " + name;
   }
-  if (!names.empty()) std::fprintf(stderr, "hinterland: compare them with: hinterland report%s\n", names.c_str());
+  if (!names.empty())
+    std::fprintf(
+        stderr,
+        "hinterland: compare them with: hinterland report%s\nhinterland: natively it took %.2f s, for: hinterland "
+        "advise TRACE --budget --native %.2fs\n",
+        names.c_str(), static_cast<double>(native->took_ns) / 1e9, static_cast<double>(native->took_ns) / 1e9);
   return kSuccess;
 }
 

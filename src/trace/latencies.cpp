@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kQuickest = 32;
 constexpr double kFetchedOtherNs = 3000;  // of devices that do more than copy
+constexpr double kSparedLeastNs = 2200;
 
 // What the fault takes by itself is its mean without the pages ahead, and not less than the quickest ones; what is
 // left over then is what the pages took.
@@ -46,10 +47,14 @@ ReadAheadCost read_ahead_cost(const TraceFile& trace, const ReplayOutlook* outlo
   return cost;
 }
 
-FaultLatencies fault_latencies(std::span<const StackSample> samples, const ReadAheadCost& recorded) {
+double spared_by_a_hint_ns(std::uint64_t handler_cost_ns) {
+  return std::max(static_cast<double>(handler_cost_ns), kSparedLeastNs);
+}
+
+FaultCosts fault_costs(std::span<const StackSample> samples, std::uint64_t handler_cost_ns,
+                       const ReadAheadCost& recorded) {
   Latency fetch = latency_of(samples, {FaultKind::read, FaultKind::write});
-  FaultLatencies found{
-      .fetched_ahead = recorded.fetched_ns, .zeros_ahead = recorded.zeros_ns, .known = fetch.known()};
+  FaultCosts found{.fetched_ahead = recorded.fetched_ns, .zeros_ahead = recorded.zeros_ns, .known = fetch.known()};
   if (!found.known) return found;
   without_ahead(fetch, recorded.fetched, found.fetch, found.fetched_ahead);
   auto set = [&](FaultKind kind, double& by_fault) {
@@ -61,15 +66,16 @@ FaultLatencies fault_latencies(std::span<const StackSample> samples, const ReadA
   set(FaultKind::write_protect, found.protection);
   if (Latency first = set(FaultKind::first_touch, found.first_touch); first.known())
     without_ahead(first, recorded.zeros, found.first_touch, found.zeros_ahead);
+  const double beside_ns = spared_by_a_hint_ns(handler_cost_ns) - kWakeNs;
+  for (double* cost : {&found.first_touch, &found.fetch, &found.refault, &found.protection}) *cost += beside_ns;
   return found;
 }
 
-double waiting_ns(const ReplayResult& result, const FaultLatencies& latencies) {
+double waiting_ns(const ReplayResult& result, const FaultCosts& costs) {
   auto times = [](std::uint64_t count, double ns) { return static_cast<double>(count) * ns; };
-  return times(result.first_touch, latencies.first_touch) + times(result.fetches, latencies.fetch) +
-         times(result.refaults, latencies.refault) + times(result.protection, latencies.protection) +
-         times(result.ahead - result.zeros_ahead, latencies.fetched_ahead) +
-         times(result.zeros_ahead, latencies.zeros_ahead);
+  return times(result.first_touch, costs.first_touch) + times(result.fetches, costs.fetch) +
+         times(result.refaults, costs.refault) + times(result.protection, costs.protection) +
+         times(result.ahead - result.zeros_ahead, costs.fetched_ahead) + times(result.zeros_ahead, costs.zeros_ahead);
 }
 
 }  // namespace hinterland::trace

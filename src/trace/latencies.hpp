@@ -1,6 +1,7 @@
-// What the faults of a trace took, by kind; and what those of a replay would take.
+// What the faults of a trace cost their threads, by kind; and what those of a replay would cost.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 
@@ -10,7 +11,7 @@
 
 namespace hinterland::trace {
 
-// Nanoseconds, of samples that know their latency.
+// Nanoseconds, of samples that know their latency: from the handler's look at the message until it wakes the thread.
 struct Latency {
   double mean = 0, quick = 0;  // quick: one sample in 32 took no longer; 0 where there is none
   bool known() const { return mean > 0; }
@@ -28,15 +29,23 @@ struct ReadAheadCost {
 // to 3.3, for what leaves in their place has no room at the device yet. Without an outlook, no pages came ahead.
 ReadAheadCost read_ahead_cost(const TraceFile& trace, const ReplayOutlook* outlook);
 
-// Nanoseconds that a fault takes with no page but its own, and each page that comes with it.
-struct FaultLatencies {
+// Of a latency: waking the thread.
+inline constexpr double kWakeNs = 1000;
+// Nanoseconds that a fault takes more than a hint does. `handler_cost_ns`: as Summary has it; where it is 0, which is
+// not known, the least that bench/floor has shown.
+double spared_by_a_hint_ns(std::uint64_t handler_cost_ns);
+
+// Nanoseconds that a fault costs its thread with no page but its own, and each page that comes with it. That is the
+// latency, and what is in none: the trap, the message's way to the handler, the switches of threads.
+struct FaultCosts {
   double first_touch = 0, fetch = 0, refault = 0, protection = 0;
   double fetched_ahead = 0, zeros_ahead = 0;
   bool known = false;  // false: the trace has no latencies
 };
-FaultLatencies fault_latencies(std::span<const StackSample> samples, const ReadAheadCost& recorded);
+FaultCosts fault_costs(std::span<const StackSample> samples, std::uint64_t handler_cost_ns,
+                       const ReadAheadCost& recorded);
 
 // Of all threads together.
-double waiting_ns(const ReplayResult& result, const FaultLatencies& latencies);
+double waiting_ns(const ReplayResult& result, const FaultCosts& costs);
 
 }  // namespace hinterland::trace

@@ -21,7 +21,8 @@ from mutants import FIBER_MUTANTS, MUTANTS, OBJECT_MUTANTS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Room: its tests, the seconds that are more than they take together on a busy machine, and its mutants.
 ROOMS = {
-    "paging": (["page_machine_test", "machine_threads_test", "page_machine_schedules_test"], 600, MUTANTS),
+    "paging": (["page_machine_test", "machine_threads_test", "page_machine_schedules_test", "moved_out_test",
+                "pager_pins_test", "paging_test"], 600, MUTANTS),
     "fiber": (["fiber_sleeping_test", "fiber_test", "fiber_hinting_test"], 120, FIBER_MUTANTS),
     "object": (["word_schedules_test", "object_guards_test"], 400, OBJECT_MUTANTS),
 }

@@ -196,12 +196,18 @@ class Budget(AdviceTest):
         """Less for more patience, less with hints; and the faults foretold for it are those of a real run."""
         self.build_and_trace("random_array.c", "4M", "4096", "10")
 
-        def plan(slow_down):
-            done = self.call("advise", "t.trace", "--budget", "--slow-down", slow_down, "--json")
+        def plan(slow_down, *native):
+            done = self.call("advise", "t.trace", "--budget", "--slow-down", slow_down, "--json", *native)
             self.assertEqual(done.returncode, 0, done.stderr)
             return json.loads(done.stdout)
-        # First touches alone slow it down by 3 to 6 %, as busy as the machine is.
-        tight, loose = plan("1.15"), plan("1.4")
+        unknown = plan("1.15")["as_it_is"]  # it does little but wait, and what is left of its time says nothing
+        self.assertIsNone(unknown["budget_bytes"])
+        self.assertEqual({point["waiting_share"] for point in unknown["points"]}, {None})
+        self.assertLess(unknown["points"][-1]["waiting_s"], unknown["points"][0]["waiting_s"] / 10)
+        said = self.call("advise", "t.trace", "--budget").stdout
+        self.assertIn("give it with --native", said)
+        self.assertNotIn("With --local", said)
+        tight, loose = plan("1.15", "--native", "0.5s"), plan("1.4", "--native", "0.5s")
         least = tight["as_it_is"]["budget_bytes"]
         self.assertLessEqual(loose["as_it_is"]["budget_bytes"], least)
         self.assertLessEqual(tight["with_hints"]["budget_bytes"], least)
@@ -212,13 +218,14 @@ class Budget(AdviceTest):
                 self.assertLess(more, less + values[0] / 30, (way, points))
         enough = min(point["budget_bytes"] for point in points if point["waiting_share"] <= 0.15)
         self.assertTrue(0 <= least - enough < 1 << 20, (least, points))
-        # How long it computes, and so which budget is enough, depends on how busy the machine is; faults hardly do.
+        # How long it waits, and so which budget is enough, depends on how busy the machine is; faults hardly do.
         for point in (points[0], next(point for point in points if point["budget_bytes"] == enough)):
             faults, counters = self.faults_under(point["budget_bytes"])
             self.assertLess(abs(point["faults"] - faults), points[0]["faults"] / 12, (point, counters, points))
 
     def test_options_that_contradict(self):
         for words, says in ((("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
+                            (("--native", "2s"), "--budget"),
                             (("--budget", "--slow-down", "1"), "above 1"), (("--budget", "--slow-down", "x"), "above 1"),
                             (("--budget", "--patch", "p"), "contradict")):
             done = self.call("advise", "t.trace", *words)
