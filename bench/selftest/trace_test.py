@@ -193,13 +193,26 @@ class Replayed(unittest.TestCase):
     def test_waiting(self):
         replayed = module_of("replayed")
         counts = {"foretold": 1000, "real": 1000, "real_runs": [1000]}
-        rows = {"x": {"runs": [{"percent": 25, "read_ahead_pages": 64, **counts, "foretold_waiting_s": 0.9,
-                                "waiting_runs_s": [1.1, 1.0, 0.95]},
-                               {"percent": 50, "read_ahead_pages": 64, **counts, "foretold_waiting_s": 3,
-                                "waiting_runs_s": [2.0]}]}}
+        named = {"budget_bytes": 48 << 20, "slow_down_foretold": 1.48, "slow_down_runs": [1.7, 1.6, 1.4]}
+        rows = {"x": {"native_s": 0.5, "peak_bytes": 64 << 20, "at_the_budget_named": named, "runs": [
+            {"percent": 25, "read_ahead_pages": 64, **counts, "foretold_waiting_s": 0.9,
+             "beyond_native_runs_s": [1.1, 1.0, 0.95]},
+            {"percent": 50, "read_ahead_pages": 64, **counts, "foretold_waiting_s": 3, "beyond_native_runs_s": [2.0]}]}}
         text = replayed.tables(rows)
-        self.assertIn("| x | - | 0.90 (1.00 s ± 10%) | - | 1.50 (2.00 s ± 0%) |", text)
+        self.assertIn("| x, 0.50 s | - | 0.90 (1.00 s ± 10%) | - | 1.50 (2.00 s ± 0%) | 75%: 1.60 (1.40 to 1.70) |", text)
         self.assertIn("With a read-ahead of 64: 1 of 2 within 20%, median error 30.0%, largest 50.0%.", text)
+
+    def test_the_budget_named(self):
+        """Held against runs where there is one; it is named in whole MiB, and its point is the least that is enough."""
+        replayed = module_of("replayed")
+        replayed.really = lambda *words: ("hash", 1, 3.0)
+        points = [{"budget_bytes": size, "waiting_share": share} for size, share in ((10, 2.0), (25, 0.4), (50, 0.1))]
+        plan = {"as_it_is": {"budget_bytes": 26, "less_may_do": False, "points": points}}
+        found = replayed.at_the_budget_named(None, [], None, 2, plan, 2.0)
+        self.assertEqual(found, {"budget_bytes": 26, "slow_down_foretold": 1.4, "slow_down_runs": [1.5, 1.5]})
+        for none in ({"budget_bytes": None}, {"less_may_do": True}):
+            nothing = {"as_it_is": {**plan["as_it_is"], **none}}
+            self.assertIsNone(replayed.at_the_budget_named(None, [], None, 2, nothing, 2.0))
 
 
 class Page(unittest.TestCase):
