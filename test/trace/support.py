@@ -97,17 +97,23 @@ class TraceTest(unittest.TestCase):
         """`hinterland trace` of a program; options go before the program."""
         return self.call("trace", "--local", local, "--far", "mem:", "-o", output, *options, "--", *words, **more)
 
-    def whole_trace(self, *words, **more):
-        """t.trace, once the recorder has read all stacks in time: where it is kept away (a disk or a processor that is
-        busy), the kernel has no room for many stacks, and shares are other ones."""
+    def in_time(self, record, *names):
+        """What `record`, which writes these traces, returns once nearly no stack and no fault was lost. Where the
+        recorder is kept away (a disk or a processor that is busy), the kernel has no room for many stacks, and shares
+        are other ones: so it may try often, but it must once have been there in time."""
         for _ in range(30):
-            done = self.trace(*words, **more)
+            done = record()
             self.assertEqual(done.returncode, 0, done.stderr)
             self.need_kernel_sampling(done)
-            report = self.report("t.trace")
-            if report["stacks_lost_stand_for_faults"] < 0.02 * report["faults"]:
+            reports = [self.report(name) for name in names]
+            if all(report["stacks_lost_stand_for_faults"] < 0.02 * report["faults"] and report["faults_lost"] == 0
+                   for report in reports):
                 return done
-        self.fail(f"the recorder was never there in time: {report['recorder_away_s']} s")
+        self.fail(f"the recorder was never there in time: {[report['recorder_away_s'] for report in reports]} s")
+
+    def whole_trace(self, *words, **more):
+        """t.trace, once the recorder was there in time. With --force among its options."""
+        return self.in_time(lambda: self.trace(*words, **more), "t.trace")
 
     def files_left(self):
         """Of figures and rings, after all programs have ended."""

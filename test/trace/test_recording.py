@@ -12,12 +12,11 @@ import unittest
 
 from support import HINTERLAND, PAGES, SUBJECT, TraceTest
 
-IN_TIME_S = 0.02  # a recorder that is never away for longer loses hardly a stack: the kernel has room for 40 ms
-
 
 class Stacks(TraceTest):
-    """Stacks are a sample. Those that the kernel had no room for, because the recorder did not get a CPU, are counted,
-    and so is the time for which it was away: what must hold with every scheduler takes that into account."""
+    """Stacks are a sample. Those that the kernel had no room for, because the recorder did not get a CPU, are counted:
+    what must hold with every scheduler takes that into account. (How long it may be away depends on how fast the
+    program faults: what needs nearly all stacks asks for a whole_trace.)"""
 
     def check_known(self, report):
         """The stacks stand for as many faults as there were, but for those that were lost. (Of these some belonged to
@@ -37,15 +36,6 @@ class Stacks(TraceTest):
             # One may be under way when the process ends: recorded, and not counted any more.
             self.assertGreaterEqual(missing, -1, (kind, counters, self.figures(report)))
             self.assertLessEqual(missing, lost + 1, (kind, counters, self.figures(report)))
-        if report["recorder_away_s"] < IN_TIME_S:
-            self.assertEqual(lost, 0, self.figures(report))
-
-    def check_losses(self, report):
-        """Hardly a stack is lost, unless the recorder was kept from its CPU. True if it had it in time."""
-        if report["recorder_away_s"] > IN_TIME_S:
-            return False
-        self.assertLess(report["stacks_lost_stand_for_faults"] / report["faults"], 1 / 25, self.figures(report))
-        return True
 
     def figures(self, report):
         return {key: value for key, value in report.items() if isinstance(value, (int, float, bool)) or key == "remarks"}
@@ -62,8 +52,7 @@ class Recording(Stacks):
 
     def test_faults_are_all_there(self):
         """The trace's counts are those of the runtime's own counters, by kind."""
-        done = self.trace(SUBJECT, str(PAGES), "2", options=("--report", "run.json"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.whole_trace(SUBJECT, str(PAGES), "2", options=("--report", "run.json", "--force"))
         with open(self.path("run.json"), encoding="utf-8") as file:
             counters = json.load(file)["totals"]["counters"]
         report = self.report("t.trace")
@@ -73,27 +62,22 @@ class Recording(Stacks):
 
     def test_a_sample_stands_for_all(self):
         """With few stacks the shares are those with many: reads, writes and copies 8 : 2 : 1."""
-        done = self.trace(SUBJECT, str(PAGES), "8", options=("--rate", "500"))
-        self.need_kernel_sampling(done)
+        self.whole_trace(SUBJECT, str(PAGES), "8", options=("--rate", "500", "--force"))
         report = self.report("t.trace", "--top", "1000", "--by", "function")
         self.assertLess(report["stacks"], report["faults"] / 4)
         self.check_known(report)
         sites = {site["function"]: site["faults"] for site in report["sites"]}
         self.assertAlmostEqual(sum(sites.values()) / report["faults"], 1, delta=0.02)
-        if self.check_losses(report):
-            self.assertAlmostEqual(sites["write_pages"] / sites["read_pages"], 1 / 4, delta=0.15)
+        self.assertAlmostEqual(sites["write_pages"] / sites["read_pages"], 1 / 4, delta=0.15)
 
     def test_stacks_stand_for_the_faults_that_were(self):
         """At the default rate they stand for as many faults as there were, and hardly one is lost."""
         for threads in ("1", "4"):
-            done = self.trace(SUBJECT, str(PAGES), "2", threads, options=("--force",))
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.need_kernel_sampling(done)
+            self.whole_trace(SUBJECT, str(PAGES), "2", threads, options=("--force",))
             report = self.report("t.trace")
             self.assertGreater(report["stacks"] + report["stacks_lost"], 50, self.figures(report))
             self.assertLess(report["stacks"], report["faults"] / 7)  # one in 13 and one in 17, at most
             self.check_known(report)
-            self.check_losses(report)
 
     def test_a_late_recorder_says_what_it_lost(self):
         """It is stopped for a while, again and again: what the kernel had no room for is counted, and why is said."""
@@ -191,18 +175,16 @@ class BySignal(Stacks):
 
     def test_faults_and_stacks(self):
         plain = subprocess.run([SUBJECT, str(PAGES), "4"], capture_output=True, text=True, check=True)
-        done = self.trace(SUBJECT, str(PAGES), "4", options=self.OPTIONS)
-        self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), done.stderr)
+        done = self.whole_trace(SUBJECT, str(PAGES), "4", options=self.OPTIONS)
+        self.assertEqual(done.stdout, plain.stdout)
         with open(self.path("run.json"), encoding="utf-8") as file:
             counters = json.load(file)["totals"]["counters"]
         report = self.report("t.trace", "--by", "function")
         self.check_faults(report, counters)
-        self.need_kernel_sampling(done)
         self.assertGreater(report["stacks_complete_share"], 0.95)
         self.check_known(report)
         sites = {site["function"]: site for site in report["sites"]}
-        if self.check_losses(report):
-            self.assertAlmostEqual(sites["write_pages"]["faults"] / sites["read_pages"]["faults"], 1 / 4, delta=0.15)
+        self.assertAlmostEqual(sites["write_pages"]["faults"] / sites["read_pages"]["faults"], 1 / 4, delta=0.15)
         self.assertGreater(sites["read_pages"]["latency_mean_ns"], 500)  # two system calls at least
 
     def test_threads(self):
@@ -224,21 +206,19 @@ class Sizes(Stacks):
     def test_several_budgets(self):
         """A trace for each, output once, and the lines are the same in all that fault."""
         plain = subprocess.run([SUBJECT, str(PAGES), "1"], capture_output=True, text=True, check=True)
-        done = self.call("trace", "--sizes", "10,50,100", "--far", "mem:", "--takeover", "start", "-o",
-                         "t.trace", "--", SUBJECT, str(PAGES), "1")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        words = ("trace", "--sizes", "10,50,100", "--far", "mem:", "--takeover", "start", "-o", "t.trace", "--force", "--",
+                 SUBJECT, str(PAGES), "1")
+        done = self.in_time(lambda: self.call(*words), "t.10.trace", "t.50.trace")
         self.assertEqual(done.stdout, plain.stdout)
-        self.need_kernel_sampling(done)
         self.assertIn("hinterland report t.10.trace t.50.trace", done.stderr)
         report = self.report("t.10.trace", "t.50.trace")
         ten, fifty = report["traces"]
         self.assertAlmostEqual(fifty["budget_bytes"] / ten["budget_bytes"], 5, delta=0.1)
         self.assertGreater(ten["budget_bytes"], PAGES * 4096 / 10)
         self.assertGreater(ten["faults"], fifty["faults"])
-        if all([self.check_losses(self.report(name)) for name in ("t.10.trace", "t.50.trace")]):
-            self.assertGreater(fifty["share_of_the_first_ones"], 0.3)
-            first = report["places"][0]
-            self.assertEqual((first["function"], first["stable"], first["covers"]), ("read_pages", True, [True, True]))
+        self.assertGreater(fifty["share_of_the_first_ones"], 0.3)
+        first = report["places"][0]
+        self.assertEqual((first["function"], first["stable"], first["covers"]), ("read_pages", True, [True, True]))
         text = self.call("report", "t.10.trace", "t.50.trace").stdout
         self.assertRegex(text, r"\d\d\.\d %\s+\d\d\.\d %  subject\.c:\d+ read_pages")
 
