@@ -209,7 +209,8 @@ class Replayed(unittest.TestCase):
         points = [{"budget_bytes": size, "waiting_share": share} for size, share in ((10, 2.0), (25, 0.4), (50, 0.1))]
         plan = {"as_it_is": {"budget_bytes": 26, "less_may_do": False, "points": points}}
         found = replayed.at_the_budget_named(None, [], None, 2, plan, 2.0)
-        self.assertEqual(found, {"budget_bytes": 26, "slow_down_foretold": 1.4, "slow_down_runs": [1.5, 1.5]})
+        self.assertEqual(found, {"budget_bytes": 26, "slow_down_foretold": 1.4, "slow_down_runs": [1.5, 1.5],
+                                 "outputs": ("hash", "hash")})
         for none in ({"budget_bytes": None}, {"less_may_do": True}):
             nothing = {"as_it_is": {**plan["as_it_is"], **none}}
             self.assertIsNone(replayed.at_the_budget_named(None, [], None, 2, nothing, 2.0))

@@ -44,8 +44,8 @@ class Adviser {
     report_.looked_at = sites_.of_fault.size();
     locate();
     patterns_ = access_patterns(trace_, sites_);
-    report_.costs = costs_of(trace_.samples, trace_.summary.handler_cost_ns,
-                             read_ahead_cost(trace_, options.settings.outlook.get()));
+    report_.costs =
+        costs_of(trace_.samples, fault_way(trace_.summary), read_ahead_cost(trace_, options.settings.outlook.get()));
     for (const AccessPattern& pattern : patterns_) {
       std::uint64_t first = pattern.faults[static_cast<std::size_t>(FaultKind::first_touch)];
       report_.first_touches += first;

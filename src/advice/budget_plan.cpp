@@ -102,8 +102,10 @@ class BudgetPlanner {
     point.faults = prediction.result.fetches + prediction.result.refaults + prediction.result.protection;
     point.hinted = prediction.result.hinted();
     point.pages_in = prediction.result.pages_in;
+    // By signal paging begins with the program, else when local memory is full.
+    const std::uint64_t free_bytes = trace_.summary.faults_by_signal != 0 ? 0 : local_bytes;
     point.waiting_s =
-        (prediction.waiting_ns + waiting_for_first_touches(prediction.result, costs_, local_bytes)) / 1e9;
+        (prediction.waiting_ns + waiting_for_first_touches(prediction.result, costs_, free_bytes)) / 1e9;
     if (is_known()) point.waiting_share = point.waiting_s / plan_.waiting_threads / (plan_.native_s * looked_at_);
     plan_.points.push_back(point);
     return point;

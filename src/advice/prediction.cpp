@@ -16,9 +16,8 @@ constexpr double kHintLeastNs = 2000;
 
 }  // namespace
 
-Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns, const ReadAheadCost& recorded) {
-  const double spared = spared_by_a_hint_ns(handler_cost_ns);
-  FaultCosts means = fault_costs(samples, handler_cost_ns, recorded);
+Costs costs_of(std::span<const StackSample> samples, const FaultWay& way, const ReadAheadCost& recorded) {
+  FaultCosts means = fault_costs(samples, way, recorded);
   Costs costs;
   costs.measured = means.known;
   costs.page_ahead = means.fetched_ahead;
@@ -28,8 +27,8 @@ Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_
   if (!costs.measured) means.fetch = fetch.quick = kLatencyUnknownNs;
   auto set = [&](FaultKind kind, double mean_ns, double& by_fault, double& by_hint) {
     Latency own = kind != FaultKind::read ? latency_of(samples, {kind}) : fetch;
-    by_hint = std::max((own.known() ? own : fetch).quick - kWakeNs, kHintLeastNs);
-    by_fault = std::max(own.known() ? mean_ns : means.fetch, by_hint + spared);
+    by_hint = std::max((own.known() ? own : fetch).quick - way.in_latency, kHintLeastNs);
+    by_fault = std::max(own.known() ? mean_ns : means.fetch, by_hint + way.more_than_a_hint);
   };
   set(FaultKind::read, means.fetch, costs.fetch_fault, costs.fetch_hint);
   set(FaultKind::refault, means.refault, costs.refault_fault, costs.refault_hint);
@@ -43,7 +42,7 @@ Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_
 }
 
 Costs Costs::when_idle() const {
-  const double spared = spared_by_a_hint_ns(0);
+  const double spared = fault_way({}).more_than_a_hint;
   Costs idle = *this;
   idle.fetch_fault = fetch_hint + spared;
   idle.refault_fault = refault_hint + spared;
@@ -59,9 +58,9 @@ double waiting_of(const ReplayResult& result, const Costs& costs) {
          times(result.ahead - result.zeros_ahead, costs.page_ahead);
 }
 
-double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t local_bytes) {
+double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t free_bytes) {
   const double touched = static_cast<double>(result.first_touch + result.zeros_ahead);
-  const double free = static_cast<double>(local_bytes >> kPageShift);
+  const double free = static_cast<double>(free_bytes >> kPageShift);
   if (touched <= free) return 0;
   const double all_ns = static_cast<double>(result.first_touch) * costs.first_touch +
                         static_cast<double>(result.zeros_ahead) * costs.zeros_ahead;

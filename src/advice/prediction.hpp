@@ -25,8 +25,7 @@ struct Costs {
   // waited for a processor was the machine's affair, that day.
   Costs when_idle() const;
 };
-// `handler_cost_ns`: as Summary has it; 0 when not known.
-Costs costs_of(std::span<const StackSample> samples, std::uint64_t handler_cost_ns, const ReadAheadCost& recorded);
+Costs costs_of(std::span<const StackSample> samples, const FaultWay& way, const ReadAheadCost& recorded);
 
 struct Prediction {
   ReplayResult result;
@@ -36,8 +35,8 @@ struct Prediction {
 // What the faults and hints of a replay cost, without first touches, which no hint spares. Nanoseconds, of all
 // threads together.
 double waiting_of(const ReplayResult& result, const Costs& costs);
-// What first touches cost then, in a run in which they cost nothing before local memory is full, as by default.
-double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t local_bytes);
+// What first touches cost then, where those of so many bytes cost nothing: paging begins when local memory is full.
+double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t free_bytes);
 
 class Predictor {
  public:

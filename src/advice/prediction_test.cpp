@@ -20,7 +20,7 @@ TEST(CostsTest, AreThoseOfTheTrace) {
   add(samples, FaultKind::read, 20, 9000);
   add(samples, FaultKind::refault, 20, 5000);
   add(samples, FaultKind::write_protect, 20, 4500);
-  Costs costs = costs_of(samples, 0, {});
+  Costs costs = costs_of(samples, fault_way({.handler_cost_ns = 0}), {});
   EXPECT_TRUE(costs.measured);
   EXPECT_NEAR(costs.fetch_fault, 10'000, 500);
   EXPECT_NEAR(costs.refault_fault, 6200, 500);
@@ -35,7 +35,7 @@ TEST(CostsTest, NothingCostsMoreThanAFetch) {
   add(samples, FaultKind::read, 100, 9000);
   add(samples, FaultKind::refault, 2, 4'000'000);
   add(samples, FaultKind::write_protect, 3, 1'000'000);
-  Costs costs = costs_of(samples, 0, {});
+  Costs costs = costs_of(samples, fault_way({.handler_cost_ns = 0}), {});
   EXPECT_EQ(costs.refault_fault, costs.fetch_fault);
   EXPECT_EQ(costs.refault_hint, costs.fetch_hint);
   EXPECT_EQ(costs.protection_fault, costs.fetch_fault);
@@ -47,26 +47,27 @@ TEST(CostsTest, AHintDoesNotWaitForTheScheduler) {
   std::vector<StackSample> samples;
   add(samples, FaultKind::read, 90, 200'000);
   add(samples, FaultKind::read, 10, 9000);
-  Costs costs = costs_of(samples, 0, {});
+  Costs costs = costs_of(samples, fault_way({.handler_cost_ns = 0}), {});
   EXPECT_NEAR(costs.fetch_hint, 8000, 500);
   EXPECT_GT(costs.fetch_fault, 180'000);
   // Forms of a hint are compared without that.
   EXPECT_EQ(costs.when_idle().fetch_hint, costs.fetch_hint);
   EXPECT_NEAR(costs.when_idle().fetch_fault, costs.fetch_hint + 2200, 1);
-  EXPECT_EQ(costs_of(samples, 70'000, {}).when_idle().fetch_fault, costs.when_idle().fetch_fault);
+  EXPECT_EQ(costs_of(samples, fault_way({.handler_cost_ns = 70'000}), {}).when_idle().fetch_fault,
+            costs.when_idle().fetch_fault);
 }
 
 // What faults of this machine take more than hints, where it is more than what latencies say.
 TEST(CostsTest, AHintSparesWhatAHandlerCosts) {
   std::vector<StackSample> samples;
   add(samples, FaultKind::read, 20, 5000);
-  Costs costs = costs_of(samples, 6000, {});
+  Costs costs = costs_of(samples, fault_way({.handler_cost_ns = 6000}), {});
   EXPECT_NEAR(costs.fetch_fault - costs.fetch_hint, 6000, 1);
-  Costs unknown = costs_of(samples, 0, {});
+  Costs unknown = costs_of(samples, fault_way({.handler_cost_ns = 0}), {});
   EXPECT_EQ(costs.fetch_hint, unknown.fetch_hint);
   EXPECT_LT(unknown.fetch_fault, costs.fetch_fault);
   add(samples, FaultKind::read, 10, 50'000);  // some faults wait for others
-  EXPECT_NEAR(costs_of(samples, 6000, {}).fetch_fault, 20'000 + 5000, 100);
+  EXPECT_NEAR(costs_of(samples, fault_way({.handler_cost_ns = 6000}), {}).fetch_fault, 20'000 + 5000, 100);
 }
 
 // Before local memory is full they cost nothing; of the others each costs what it takes more than natively.
@@ -74,7 +75,7 @@ TEST(CostsTest, FirstTouchesCostWhereLocalMemoryIsFull) {
   std::vector<StackSample> samples;
   add(samples, FaultKind::read, 20, 9000);
   add(samples, FaultKind::first_touch, 20, 4000);
-  const Costs costs = costs_of(samples, 6000, {});
+  const Costs costs = costs_of(samples, fault_way({.handler_cost_ns = 6000}), {});
   EXPECT_NEAR(costs.first_touch, 4000 + 5000 - 500, 1);
   ReplayResult result;
   result.first_touch = 1000;

@@ -126,7 +126,7 @@ int replay(const CommandLine& line) {
   Result<ReplayOptions> options = replay_settings(line, *file, ReadAhead::as_recorded);
   if (!options) return fail(kUsage, options.error());
   say_what_it_cannot_know(*file, *options);
-  FaultCosts costs = trace::fault_costs(file->samples, file->summary.handler_cost_ns,
+  FaultCosts costs = trace::fault_costs(file->samples, trace::fault_way(file->summary),
                                         trace::read_ahead_cost(*file, options->outlook.get()));
   Bound bound(*file);
   std::vector<Row> rows = line.number(OptionId::sweep) != 0 ? sweep(*file, *options, costs, bound)

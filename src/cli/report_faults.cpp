@@ -201,6 +201,7 @@ Json report_json(const TraceFile& file, const Profile& profile, const trace::Sit
           {"stacks_complete_share", profile.whole_stacks},
           {"stack_cost_ns", file.summary.sample_cost_ns},
           {"handler_cost_ns", file.summary.handler_cost_ns},
+          {"faults_by_signal", file.summary.faults_by_signal != 0},
           {"tracing_cost_share", profile.tracing_cost},
           {"recorder_cpu_s", static_cast<double>(file.summary.recorder_cpu_ns) / 1e9},
           {"recorder_away_s", static_cast<double>(file.summary.recorder_away_ns) / 1e9},
@@ -249,7 +250,7 @@ std::vector<trace::HintRemark> remarks_on_hints(const TraceFile& file, trace::Sy
   trace::SourceTree sources("");
   trace::FaultSites sites = trace::find_fault_sites(file, symbols, kReviewedFaultsMax);
   trace::Costs costs =
-      trace::costs_of(file.samples, file.summary.handler_cost_ns, trace::read_ahead_cost(file, nullptr));
+      trace::costs_of(file.samples, trace::fault_way(file.summary), trace::read_ahead_cost(file, nullptr));
   std::vector<trace::HintRemark> remarks;
   for (const trace::ReviewedHint& hint : trace::review_hints(file, symbols, sources, sites, costs, {}).hints)
     for (const trace::HintObjection& objection : hint.objections)

@@ -1,7 +1,9 @@
 #include "trace/handler_cost.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
@@ -10,10 +12,24 @@
 namespace hinterland::trace {
 namespace {
 
-TEST(HandlerCostTest, AFaultServedByAnotherThreadTakesLonger) {
-  std::uint64_t cost = measure_handler_cost_ns(real_kernel());
-  EXPECT_GT(cost, 200u);  // two switches of threads and two system calls
-  EXPECT_LT(cost, 1'000'000u);
+using Delivery = FaultDelivery;
+constexpr Delivery kBoth[] = {Delivery::messages, Delivery::signals};
+
+TEST(HandlerCostTest, AFaultThatIsServedTakesLonger) {
+  for (Delivery delivery : kBoth) {
+    std::uint64_t cost = measure_handler_cost_ns(real_kernel(), delivery);
+    EXPECT_GT(cost, 200u);  // two switches of threads and two system calls, or a signal
+    EXPECT_LT(cost, 1'000'000u);
+  }
+}
+
+TEST(HandlerCostTest, TheHandlerOfSigbusIsAsBefore) {
+  struct sigaction mine{}, now{};
+  mine.sa_handler = [](int) {};
+  sigaction(SIGBUS, &mine, nullptr);
+  EXPECT_GT(measure_handler_cost_ns(real_kernel(), Delivery::signals), 0u);
+  sigaction(SIGBUS, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, mine.sa_handler);
 }
 
 // Linux, but for what fails.
@@ -23,6 +39,7 @@ class FailingKernel : public FakeKernel {
   bool opens = true, registers = true;
   std::atomic<std::int64_t> copies_left{0};  // by two threads
 
+  void deliver_faults_by(Delivery delivery) override { real_kernel().deliver_faults_by(delivery); }
   Status open() override {
     if (!opens) return std::unexpected(Error::make(EPERM, "no"));
     return real_kernel().open();
@@ -43,12 +60,14 @@ class FailingKernel : public FakeKernel {
 };
 
 TEST(HandlerCostTest, IsNotKnownWithoutFaultsOfOurOwn) {
-  FailingKernel closed;
-  closed.opens = false;
-  EXPECT_EQ(measure_handler_cost_ns(closed), 0u);
-  FailingKernel without_range;
-  without_range.registers = false;
-  EXPECT_EQ(measure_handler_cost_ns(without_range), 0u);
+  for (Delivery delivery : kBoth) {
+    FailingKernel closed;
+    closed.opens = false;
+    EXPECT_EQ(measure_handler_cost_ns(closed, delivery), 0u);
+    FailingKernel without_range;
+    without_range.registers = false;
+    EXPECT_EQ(measure_handler_cost_ns(without_range, delivery), 0u);
+  }
 }
 
 // In the handler, in the thread that brings pages itself, and with the very last page.
@@ -56,7 +75,9 @@ TEST(HandlerCostTest, EndsWhereverAPageCannotBeBrought) {
   for (std::int64_t good : {0, 10, 300, 1200}) {
     FailingKernel failing;
     failing.copies_left = good;
-    EXPECT_EQ(measure_handler_cost_ns(failing), 0u) << good;
+    EXPECT_EQ(measure_handler_cost_ns(failing, Delivery::messages), 0u) << good;
+    failing.copies_left = std::min(good, std::int64_t{1199});  // there is no last page
+    EXPECT_EQ(measure_handler_cost_ns(failing, Delivery::signals), 0u) << good;
   }
 }
 

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::size_t kQuickest = 32;
 constexpr double kFetchedOtherNs = 3000;  // of devices that do more than copy
-constexpr double kSparedLeastNs = 2200;
+// What a fault takes more than a hint, at least: by message, and by signal.
+constexpr double kByMessageLeastNs = 2200, kBySignalLeastNs = 1200;
+constexpr double kWakeNs = 1000;
 
 // What the fault takes by itself is its mean without the pages ahead, and not less than the quickest ones; what is
 // left over then is what the pages took.
@@ -47,12 +49,13 @@ ReadAheadCost read_ahead_cost(const TraceFile& trace, const ReplayOutlook* outlo
   return cost;
 }
 
-double spared_by_a_hint_ns(std::uint64_t handler_cost_ns) {
-  return std::max(static_cast<double>(handler_cost_ns), kSparedLeastNs);
+FaultWay fault_way(const Summary& summary) {
+  const auto measured = static_cast<double>(summary.handler_cost_ns);
+  if (summary.faults_by_signal != 0) return {std::max(measured, kBySignalLeastNs), 0};
+  return {std::max(measured, kByMessageLeastNs), kWakeNs};
 }
 
-FaultCosts fault_costs(std::span<const StackSample> samples, std::uint64_t handler_cost_ns,
-                       const ReadAheadCost& recorded) {
+FaultCosts fault_costs(std::span<const StackSample> samples, const FaultWay& way, const ReadAheadCost& recorded) {
   Latency fetch = latency_of(samples, {FaultKind::read, FaultKind::write});
   FaultCosts found{.fetched_ahead = recorded.fetched_ns, .zeros_ahead = recorded.zeros_ns, .known = fetch.known()};
   if (!found.known) return found;
@@ -66,8 +69,8 @@ FaultCosts fault_costs(std::span<const StackSample> samples, std::uint64_t handl
   set(FaultKind::write_protect, found.protection);
   if (Latency first = set(FaultKind::first_touch, found.first_touch); first.known())
     without_ahead(first, recorded.zeros, found.first_touch, found.zeros_ahead);
-  const double beside_ns = spared_by_a_hint_ns(handler_cost_ns) - kWakeNs;
-  for (double* cost : {&found.first_touch, &found.fetch, &found.refault, &found.protection}) *cost += beside_ns;
+  for (double* cost : {&found.first_touch, &found.fetch, &found.refault, &found.protection})
+    *cost += way.besides_latency();
   return found;
 }
 

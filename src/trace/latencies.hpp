@@ -11,7 +11,8 @@
 
 namespace hinterland::trace {
 
-// Nanoseconds, of samples that know their latency: from the handler's look at the message until it wakes the thread.
+// Nanoseconds, of samples that know their latency: from the look at the fault until it is served, and, where a
+// handler serves it, until its thread runs again.
 struct Latency {
   double mean = 0, quick = 0;  // quick: one sample in 32 took no longer; 0 where there is none
   bool known() const { return mean > 0; }
@@ -29,21 +30,23 @@ struct ReadAheadCost {
 // to 3.3, for what leaves in their place has no room at the device yet. Without an outlook, no pages came ahead.
 ReadAheadCost read_ahead_cost(const TraceFile& trace, const ReplayOutlook* outlook);
 
-// Of a latency: waking the thread.
-inline constexpr double kWakeNs = 1000;
-// Nanoseconds that a fault takes more than a hint does. `handler_cost_ns`: as Summary has it; where it is 0, which is
-// not known, the least that bench/floor has shown.
-double spared_by_a_hint_ns(std::uint64_t handler_cost_ns);
+// What a fault takes besides the work on its page, in nanoseconds: the way to who serves it, and back.
+struct FaultWay {
+  double more_than_a_hint =
+      0;                  // as measured when the trace began; where it was not, the least that bench/floor showed
+  double in_latency = 0;  // of that, what a sample's latency has in it: a handler wakes the thread
+  double besides_latency() const { return more_than_a_hint - in_latency; }
+};
+FaultWay fault_way(const Summary& summary);
 
 // Nanoseconds that a fault costs its thread with no page but its own, and each page that comes with it. That is the
-// latency, and what is in none: the trap, the message's way to the handler, the switches of threads.
+// latency, and what is in none: the trap, the signal or the message's way to the handler, the switches of threads.
 struct FaultCosts {
   double first_touch = 0, fetch = 0, refault = 0, protection = 0;
   double fetched_ahead = 0, zeros_ahead = 0;
   bool known = false;  // false: the trace has no latencies
 };
-FaultCosts fault_costs(std::span<const StackSample> samples, std::uint64_t handler_cost_ns,
-                       const ReadAheadCost& recorded);
+FaultCosts fault_costs(std::span<const StackSample> samples, const FaultWay& way, const ReadAheadCost& recorded);
 
 // Of all threads together.
 double waiting_ns(const ReplayResult& result, const FaultCosts& costs);

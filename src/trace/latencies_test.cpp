@@ -37,10 +37,12 @@ ReplayResult as_sampled(std::uint64_t fetched_ahead, std::uint64_t zeros_ahead) 
 }
 constexpr double kSampledNs = 20 * 30'000.0 + 20 * 3000.0 + 60 * 60'000.0 + 20 * 5000.0 + 20 * 4000.0;
 // Of each fault besides, where a handler's cost is not known.
+FaultWay by_handler(std::uint64_t cost_ns) { return fault_way({.handler_cost_ns = cost_ns}); }
+const FaultWay kUnknown = by_handler(0);
 constexpr double kBesideNs = 1200, kBesideAllNs = 140 * kBesideNs;
 
 TEST(FaultCosts, ATraceWithoutReadAheadHasWhatFaultsTakeByThemselves) {
-  FaultCosts found = fault_costs(of_each_kind(), 0, {});
+  FaultCosts found = fault_costs(of_each_kind(), kUnknown, {});
   EXPECT_TRUE(found.known);
   EXPECT_NEAR(found.first_touch, 30'000 + kBesideNs, 1);
   EXPECT_NEAR(found.fetch, 45'750 + kBesideNs, 1);
@@ -54,7 +56,7 @@ TEST(FaultCosts, ATraceWithoutReadAheadHasWhatFaultsTakeByThemselves) {
 TEST(FaultCosts, WhatWasRecordedIsForetoldAsItWas) {
   for (double fetched : {0.0, 1.0, 10.0, 30.0, 63.0}) {
     for (double zeros : {0.0, 3.0, 63.0}) {
-      FaultCosts found = fault_costs(of_each_kind(), 0, {.fetched = fetched, .zeros = zeros});
+      FaultCosts found = fault_costs(of_each_kind(), kUnknown, {.fetched = fetched, .zeros = zeros});
       auto pages = [](double each, std::uint64_t faults) { return static_cast<std::uint64_t>(each) * faults; };
       EXPECT_NEAR(waiting_ns(as_sampled(pages(fetched, 80), pages(zeros, 20)), found), kSampledNs + kBesideAllNs, 1)
           << fetched << " pages with a fetch, " << zeros << " with a first touch";
@@ -67,25 +69,34 @@ TEST(FaultCosts, WhatWasRecordedIsForetoldAsItWas) {
 TEST(FaultCosts, AKindWithoutSamplesTakesWhatAFetchDoes) {
   std::vector<StackSample> samples;
   add(samples, FaultKind::read, 10, 6000);
-  FaultCosts found = fault_costs(samples, 0, {});
+  FaultCosts found = fault_costs(samples, kUnknown, {});
   EXPECT_NEAR(found.refault, 6000 + kBesideNs, 1);
   EXPECT_NEAR(found.first_touch, 6000 + kBesideNs, 1);
 }
 
 // What a machine's handlers cost is in each fault, but for the wake-up, which the latencies have.
 TEST(FaultCosts, EachFaultHasWhatTheHandlerDoesNotSee) {
-  FaultCosts found = fault_costs(of_each_kind(), 6000, {});
+  FaultCosts found = fault_costs(of_each_kind(), by_handler(6000), {});
   EXPECT_NEAR(found.refault, 5000 + 6000 - 1000, 1);
   EXPECT_NEAR(waiting_ns(as_sampled(0, 0), found), kSampledNs + 140 * 5000.0, 1);
-  EXPECT_EQ(found.fetched_ahead, fault_costs(of_each_kind(), 0, {}).fetched_ahead);
+  EXPECT_EQ(found.fetched_ahead, fault_costs(of_each_kind(), kUnknown, {}).fetched_ahead);
+}
+
+// A thread that serves its own fault wakes nobody: the signal's cost is all in no latency.
+TEST(FaultCosts, BySignalTheLatencyHasNoWakeUp) {
+  const FaultWay signal = fault_way({.handler_cost_ns = 2500, .faults_by_signal = 1});
+  FaultCosts found = fault_costs(of_each_kind(), signal, {});
+  EXPECT_NEAR(found.refault, 5000 + 2500, 1);
+  EXPECT_NEAR(waiting_ns(as_sampled(0, 0), found), kSampledNs + 140 * 2500.0, 1);
+  EXPECT_NEAR(fault_way({.faults_by_signal = 1}).besides_latency(), 1200, 1) << "where it was not measured";
 }
 
 TEST(FaultCosts, WithoutLatenciesNothingIsKnown) {
   std::vector<StackSample> samples;
   add(samples, FaultKind::read, 10, 0);
   add(samples, FaultKind::refault, 10, 5000);
-  EXPECT_FALSE(fault_costs(samples, 6000, {.fetched = 3}).known);
-  EXPECT_FALSE(fault_costs({}, 0, {}).known);
+  EXPECT_FALSE(fault_costs(samples, by_handler(6000), {.fetched = 3}).known);
+  EXPECT_FALSE(fault_costs({}, kUnknown, {}).known);
 }
 
 }  // namespace

@@ -61,8 +61,13 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
     recorder->user_only_ = (*trial)->user_only();
     recorder->sample_cost_ns_ = measure_sample_cost_ns(options.sampling);
   }
-  if (!options.sampling.by_signal) recorder->handler_cost_ns_ = measure_handler_cost_ns(real_kernel());
+  recorder->measure_handler_cost();
   return recorder;
+}
+
+void Recorder::measure_handler_cost() {
+  handler_cost_ns_ = measure_handler_cost_ns(
+      real_kernel(), options_.sampling.by_signal ? FaultDelivery::signals : FaultDelivery::messages);
 }
 
 Recorder::Recorder(const RecorderOptions& options) : options_(options), stop_file_(eventfd(0, EFD_CLOEXEC)) {}
@@ -113,9 +118,12 @@ Status Recorder::start(pid_t process) {
 
 void Recorder::attach(pid_t process, bool faults_by_signal) {
   std::vector<Module> modules = mapped_code(process);
+  if (faults_by_signal != options_.sampling.by_signal) {  // only now is it known
+    options_.sampling.by_signal = faults_by_signal;
+    measure_handler_cost();
+  }
   if (instruction_every() == 0) {
     options_.sampling.running = true;
-    options_.sampling.by_signal = faults_by_signal;
     Result<std::unique_ptr<PerfSampler>> sampler = PerfSampler::open(process, options_.sampling);
     if (sampler)
       sampler_ = std::move(*sampler);
@@ -352,18 +360,17 @@ void Recorder::read_mappings(std::int32_t process) {
 void Recorder::write(Recording& recording, bool last, std::uint64_t now) {
   if (!sampler_) read_mappings(recording.process_id());
   StackSource source = sampler_ ? StackSource::kernel_unwound : StackSource::instruction_only;
-  recording.write(
-      process_of(static_cast<std::uint32_t>(recording.process_id())), source,
-      {.samples_lost = samples_lost_,
-       .lost_samples_stand_for = static_cast<std::uint64_t>(lost_stand_for_),
-       .samples_unmatched = samples_unmatched_,
-       .away_ns = away_ns_,
-       .sample_cost_ns = sample_cost_ns_,
-       .handler_cost_ns = options_.sampling.by_signal ? 0 : handler_cost_ns_,  // known late, of one attached
-       .cpu_ns = thread_cpu_ns(),
-       .hints_only_noted = options_.only_note_hints,
-       .complete = last},
-      now);
+  recording.write(process_of(static_cast<std::uint32_t>(recording.process_id())), source,
+                  {.samples_lost = samples_lost_,
+                   .lost_samples_stand_for = static_cast<std::uint64_t>(lost_stand_for_),
+                   .samples_unmatched = samples_unmatched_,
+                   .away_ns = away_ns_,
+                   .sample_cost_ns = sample_cost_ns_,
+                   .handler_cost_ns = handler_cost_ns_,
+                   .cpu_ns = thread_cpu_ns(),
+                   .hints_only_noted = options_.only_note_hints,
+                   .complete = last},
+                  now);
 }
 
 std::vector<RecordedTrace> Recorder::finish() {

@@ -80,6 +80,7 @@ class Recorder {
   void take_name(const PerfRecord& record);
   KnownProcess& process_of(std::uint32_t id);
   void read_mappings(std::int32_t process);
+  void measure_handler_cost();
   void set_kept_share(std::uint64_t now);
   void choose_density(double of_wanted, std::uint64_t now);
   void write(Recording& recording, bool last, std::uint64_t now);

@@ -169,7 +169,8 @@ Recording::Joined Recording::fault_behind(const std::deque<Recent>& faults, std:
   auto found = std::partition_point(faults.begin(), faults.end(),
                                     [&](const Recent& fault) { return fault.event.time_ns < time_ns; });
   if (found == faults.end() || found->event.address >> kPageShift != page) return {};
-  return {&found->event, found->served_ns > time_ns ? found->served_ns - time_ns : 0};
+  // Since the thread looked at its fault: what is before has the time in it that the kernel took for the stack.
+  return {&found->event, found->served_ns != 0 ? found->served_ns - found->event.time_ns : 0};
 }
 
 void Recording::forget_faults_before(std::uint64_t time_ns) {
@@ -224,6 +225,7 @@ void Recording::write(const KnownProcess& process, StackSource source, const Rec
   summary_.samples_unmatched = figures.samples_unmatched;
   summary_.sample_cost_ns = figures.sample_cost_ns;
   summary_.handler_cost_ns = figures.handler_cost_ns;
+  summary_.faults_by_signal = ring_->header.faults_by_signal != 0 ? 1 : 0;
   summary_.recorder_cpu_ns = figures.cpu_ns;
   summary_.complete = figures.complete ? 1 : 0;
   summary_.hints_lost = hints_.lost();

@@ -61,7 +61,7 @@ struct StackSample {
   std::uint64_t address = 0;     // to the byte, where the kernel told it
   std::uint64_t stack = 0;       // index into the trace's stacks
   std::uint64_t weight = 1;      // faults that it stands for
-  std::uint64_t latency_ns = 0;  // from the handler's look at the message until the thread ran again; 0: unknown
+  std::uint64_t latency_ns = 0;  // from the look at the fault until the thread goes on (docs/tracing.md); 0: unknown
 };
 
 // Innermost first. Callers are given by the byte before their return address, so that it lies in the calling line.
@@ -126,9 +126,10 @@ struct Summary {
   std::uint64_t hints_only_noted = 0;   // 1: they were not followed
   std::uint64_t allocations = 0;        // records of theirs
   std::uint64_t allocations_lost = 0;   // found no room
-  std::uint64_t handler_cost_ns = 0;  // of waiting for a fault handler (handler_cost.hpp), measured before the start
+  std::uint64_t handler_cost_ns = 0;    // more than a hint (handler_cost.hpp), measured before the start; 0: unknown
   std::uint64_t lost_samples_stand_for = 0;  // faults
   std::uint64_t recorder_away_ns = 0;        // the longest time for which it did not empty the kernel's buffers
+  std::uint64_t faults_by_signal = 0;        // 1: threads served their own faults
 };
 
 // Appends. Each call buffers; flush() makes blocks of what is there. After a failed write everything is dropped.

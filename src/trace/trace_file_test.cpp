@@ -179,7 +179,8 @@ TEST_F(TraceFileTest, GivesBackAllocations) {
                    .allocations_lost = 5,
                    .handler_cost_ns = 2800,
                    .lost_samples_stand_for = 74,
-                   .recorder_away_ns = 140'000'000});
+                   .recorder_away_ns = 140'000'000,
+                   .faults_by_signal = 1});
   Result<TraceFile> file = TraceFile::open(path_);
   ASSERT_TRUE(file) << file.error().what();
   EXPECT_EQ(file->summary.allocations, 200u);
@@ -187,6 +188,7 @@ TEST_F(TraceFileTest, GivesBackAllocations) {
   EXPECT_EQ(file->summary.handler_cost_ns, 2800u);
   EXPECT_EQ(file->summary.lost_samples_stand_for, 74u);
   EXPECT_EQ(file->summary.recorder_away_ns, 140'000'000u);
+  EXPECT_EQ(file->summary.faults_by_signal, 1u);
   std::uint64_t i = 0;
   file->for_each_allocation([&](const AllocationRecord& read) { EXPECT_EQ(read, record(i++)); });
   EXPECT_EQ(i, 200u);

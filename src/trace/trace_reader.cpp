@@ -141,7 +141,7 @@ bool TraceFile::read_block(std::uint32_t kind, std::span<const std::uint8_t> byt
     // In files of version 1 these are absent, and the last ones in others of before they were measured.
     for (std::uint64_t* value : {&summary.hints, &summary.hints_lost, &summary.hints_only_noted, &summary.allocations,
                                  &summary.allocations_lost, &summary.handler_cost_ns, &summary.lost_samples_stand_for,
-                                 &summary.recorder_away_ns})
+                                 &summary.recorder_away_ns, &summary.faults_by_signal})
       *value = in.at_end() ? 0 : in.number();
     has_summary = true;
   }

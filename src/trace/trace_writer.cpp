@@ -163,7 +163,8 @@ void TraceWriter::summary(const Summary& summary) {
        {summary.ended_ns, summary.faults, summary.faults_lost, summary.samples, summary.samples_lost,
         summary.samples_unmatched, summary.sample_cost_ns, summary.recorder_cpu_ns, summary.complete,
         summary.samples_dropped, summary.hints, summary.hints_lost, summary.hints_only_noted, summary.allocations,
-        summary.allocations_lost, summary.handler_cost_ns, summary.lost_samples_stand_for, summary.recorder_away_ns})
+        summary.allocations_lost, summary.handler_cost_ns, summary.lost_samples_stand_for, summary.recorder_away_ns,
+        summary.faults_by_signal})
     out.number(value);
   block(kSummaryBlock, out);
 }

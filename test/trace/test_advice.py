@@ -223,6 +223,20 @@ class Budget(AdviceTest):
             faults, counters = self.faults_under(point["budget_bytes"])
             self.assertLess(abs(point["faults"] - faults), points[0]["faults"] / 12, (point, counters, points))
 
+    def test_by_signal_each_first_touch_waits(self):
+        """There paging begins with the program; else those that local memory has room for cost nothing."""
+        for fault in ("message", "signal"):
+            self.build_and_trace("random_array.c", "4M", "4096", "1", options=("--fault", fault, "--force"))
+            report = self.report("t.trace")
+            self.assertEqual(report["faults_by_signal"], fault == "signal")
+            self.assertGreater(report["handler_cost_ns"], 0)
+            done = self.call("advise", "t.trace", "--budget", "--native", "1ms", "--json")  # with all of it local, too
+            self.assertEqual(done.returncode, 0, done.stderr)
+            most = max(json.loads(done.stdout)["as_it_is"]["points"], key=lambda point: point["budget_bytes"])
+            touched = report["faults_by_kind"]["first touch"]
+            self.assertGreater(touched, 1000)
+            (self.assertGreater if fault == "signal" else self.assertLess)(most["waiting_s"], touched * 1e-6)
+
     def test_options_that_contradict(self):
         for words, says in ((("--budget", "--local", "8M"), "contradict"), (("--slow-down", "2"), "--budget"),
                             (("--native", "2s"), "--budget"),

@@ -126,8 +126,9 @@ def programs(n, folder):
 class Runner:
     """Runs words in `folder`; what does not end in time is told to, and is a RuntimeError."""
 
-    def __init__(self, hinterland, folder, seconds_max):
+    def __init__(self, hinterland, folder, seconds_max, fault="message"):
         self.hinterland, self.folder, self.seconds_max = hinterland, folder, seconds_max
+        self.far = ("--far", "mem:", "--fault", fault)  # of all that is far
 
     def run(self, words, text):
         """(seconds, output's hash, peak bytes); of the program's own time, by the shell's clock."""
@@ -154,7 +155,7 @@ class Runner:
     def traced(self, argv, text, local, *options):
         for old in self.folder.glob("t.trace*"):
             old.unlink()
-        return self.run([self.hinterland, "trace", "--quiet", "--local", str(local), "--far", "mem:", "-o", "t.trace",
+        return self.run([self.hinterland, "trace", "--quiet", "--local", str(local), *self.far, "-o", "t.trace",
                          *options, "--", *argv], text)
 
     def report(self, *options):
