@@ -26,6 +26,8 @@ using Arguments = const long (&)[6];
 // What an argument points at. Of calls that are not listed, and arguments that are not, at most a page is used.
 enum class Leads : std::uint8_t { read, written, vector, message, messages, waiters, mask };
 
+constexpr std::uint16_t kFutexRequeue = 456;  // Linux 6.7; from one word to another
+
 struct Lead {
   std::uint16_t number;
   Leads how;
@@ -83,6 +85,7 @@ constexpr Lead kLeads[] = {
     {SYS_io_pgetevents, Leads::mask, 5, 6},
     {SYS_semctl, Leads::written, 3, 6, 32000 * sizeof(short)},
     {SYS_futex_waitv, Leads::waiters, 0, 1, sizeof(futex_waitv)},
+    {kFutexRequeue, Leads::waiters, 0, 6, 2 * sizeof(futex_waitv)},
 };
 
 constexpr std::size_t kNumbers = 512;
@@ -139,7 +142,7 @@ void hold_lead(Held& held, const Lead& lead, Arguments a) {
     case Leads::messages:
       return held.messages(pointer<const mmsghdr>(argument), count, receives);
     case Leads::waiters:
-      return hold_waiters(held, pointer<const futex_waitv>(argument), count);
+      return hold_waiters(held, pointer<const futex_waitv>(argument), count * lead.unit / sizeof(futex_waitv));
     case Leads::mask:
       return hold_mask(held, argument);
   }

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-enum { kPage = 4096, kPlace = 256 << 10, kPlaces = 8, kWrong = 8 };
+enum { kPage = 4096, kPlace = 256 << 10, kPlaces = 8, kWrong = 8, kFutexRequeue = 456 };
 
 static char* g_places;  // each begins with a page of its own
 
@@ -122,6 +122,11 @@ static void waiting(void) {
     waiters[i] = (struct futex_waitv){.val = i == 99 ? 6 : 5, .uaddr = (uintptr_t)word, .flags = FUTEX_32};
   push_out();
   say("futex_waitv", syscall(SYS_futex_waitv, waiters, 100, 0, NULL, 0));
+  struct futex_waitv* pair = (struct futex_waitv*)uneven(6);
+  pair[0] = (struct futex_waitv){.val = 5, .uaddr = (uintptr_t)word, .flags = FUTEX_32};
+  pair[1] = (struct futex_waitv){.uaddr = (uintptr_t)place(7), .flags = FUTEX_32};
+  push_out();
+  say("futex_requeue", syscall(kFutexRequeue, pair, 0, 1, 1));  // before Linux 6.7: ENOSYS
   for (int i = 0; i < kEvents; ++i) close(events[i]);
   close(set);
 }
