@@ -49,8 +49,10 @@ static_assert(FarPage{UINT64_MAX >> (64 - FarPage::kDeviceShift)}.of_device(kDev
               0);
 
 struct DeviceInfo {
-  std::string url;                     // as a user would write it, without secrets
-  std::uint64_t capacity_bytes = 0;    // 0: not limited
+  std::string url;                   // as a user would write it, without secrets
+  std::uint64_t capacity_bytes = 0;  // 0: not limited
+  // Of what it may hold, what does not have to fit into this machine's memory (ADR 0082).
+  std::uint64_t beyond_memory_bytes = 0;
   std::uint32_t best_batch_pages = 1;  // requests that are worth submitting together
   std::uint32_t in_flight_max = 64;    // requests one channel takes before it must be polled
   bool synchronous = false;            // submit() completes everything before it returns; event_descriptor() is -1

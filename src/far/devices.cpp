@@ -82,6 +82,12 @@ std::uint64_t Devices::capacity_bytes() const {
   return sum;
 }
 
+std::uint64_t Devices::beyond_memory_bytes() const {
+  std::uint64_t sum = 0;
+  for (const Entry& each : entries()) sum += each.device->info().beyond_memory_bytes;
+  return sum;
+}
+
 DeviceUsage Devices::usage() const {
   DeviceUsage sum;
   for (const Entry& each : entries()) {

@@ -47,8 +47,9 @@ class Devices {
   int lost(std::uint32_t device) const { return entries_[device].device->lost(); }
   bool some_lost() const;
   bool all_lost() const;
-  std::uint64_t capacity_bytes() const;  // of all together; 0: not limited
-  DeviceUsage usage() const;             // of all together
+  std::uint64_t capacity_bytes() const;       // of all together; 0: not limited
+  std::uint64_t beyond_memory_bytes() const;  // of all together
+  DeviceUsage usage() const;                  // of all together
   // As Device::leave() and stay(); callable in signal handlers.
   void leave();
   void stay();

@@ -88,7 +88,7 @@ class FileDevice final : public Device {
  public:
   FileDevice(FileStore store, const FileSettings& settings)
       : store_(std::move(store)), asynchronous_(settings.asynchronous && store_.direct() && aio_error() == 0) {
-    info_.capacity_bytes = std::uint64_t{store_.slabs().slabs()} * kSlabBytes;
+    info_.capacity_bytes = info_.beyond_memory_bytes = std::uint64_t{store_.slabs().slabs()} * kSlabBytes;
     info_.url = "file:" + settings.path + "?size=" + exact_size_text(info_.capacity_bytes);
     info_.best_batch_pages = 32;
     info_.in_flight_max = kFileInFlightMax;

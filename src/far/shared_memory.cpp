@@ -1,12 +1,14 @@
 #include "far/shared_memory.hpp"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "base/file_limit.hpp"
+#include "base/raw_call.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
 
@@ -56,7 +58,7 @@ void SharedMemory::punch(std::size_t offset, std::size_t length) const {
 
 std::uint64_t machine_memory_bytes() {
   struct sysinfo info{};
-  if (sysinfo(&info) != 0) return 16 * kGiB;
+  if (raw::checked(SYS_sysinfo, &info) != 0) return 16 * kGiB;
   return (static_cast<std::uint64_t>(info.totalram) + info.totalswap) * info.mem_unit;
 }
 

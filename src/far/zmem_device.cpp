@@ -17,6 +17,9 @@ constexpr std::uint32_t kZmemInFlightMax = 64;
 // Data compresses better than this only when it is mostly zeros, and then the machine's memory is not what ends
 // first.
 constexpr std::uint64_t kRatioMax = 8;
+// What data can be expected to be compressed to a part of: as Documentation/admin-guide/blockdev/zram.rst of Linux
+// says of the size of zram.
+constexpr std::uint64_t kTypicalRatio = 2;
 
 // Where a page is: 0 nowhere; else the kind in the upper two bits and
 //     filled   the 32-bit word that fills the page, in the lower half
@@ -51,7 +54,9 @@ class ZmemDevice final : public Device {
       : codec_(codec), slabs_(std::move(slabs)), entries_(std::move(entries)), arena_(std::move(arena)) {
     info_.url = codec == Codec::lz4 ? "zmem:lz4" : "zmem:zstd";
     if (size_bytes != 0) info_.url += "?size=" + exact_size_text(size_bytes);
-    info_.capacity_bytes = size_bytes != 0 ? std::uint64_t{slabs_.slabs()} * kSlabBytes : 0;
+    const std::uint64_t holds_bytes = std::uint64_t{slabs_.slabs()} * kSlabBytes;
+    info_.capacity_bytes = size_bytes != 0 ? holds_bytes : 0;
+    info_.beyond_memory_bytes = std::min(holds_bytes, kTypicalRatio * machine_memory_bytes());
     info_.best_batch_pages = 16;
     info_.in_flight_max = kZmemInFlightMax;
     info_.synchronous = true;

@@ -97,6 +97,9 @@ class Pager {
   // ...). Address, or -ENOMEM when the kernel has no room, or the window not `leave` bytes more. `as`: for policies.
   std::intptr_t map(std::size_t length, std::size_t alignment, int protection, int flags = 0, std::size_t leave = 0,
                     MappedAs as = {});
+  // Whether memory, swap and far devices together can hold so much. Where they cannot, a mapping without
+  // MAP_NORESERVE is the kernel's to grant, which mostly refuses it (vm.overcommit_memory).
+  bool has_room_for(std::size_t bytes) const;
   // At a given address, which lies wholly in the window or in our mappings outside: replaces what is there, as
   // MAP_FIXED does. no_replace: -EEXIST when something is there.
   std::intptr_t map_at(std::uintptr_t address, std::size_t length, int protection, int flags, bool no_replace);

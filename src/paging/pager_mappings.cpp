@@ -15,6 +15,8 @@
 #include <span>
 
 #include "base/raw_call.hpp"
+#include "base/units.hpp"
+#include "far/shared_memory.hpp"
 #include "paging/page/reservation.hpp"
 #include "paging/pager_impl.hpp"
 
@@ -24,6 +26,7 @@ namespace {
 constexpr int kBaseFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
 // Flags of the caller that mean the same for a mapping of ours. MAP_POPULATE is a wish that the budget overrules.
 constexpr int kKeptFlags = MAP_NORESERVE;
+constexpr std::size_t kSmall = 64 * kMiB;  // fits into any machine
 
 // Collects far pages, so that they are released many at a time.
 class Releases {
@@ -139,8 +142,23 @@ bool Pager::Impl::empty_and_forbid(std::uintptr_t address, std::size_t length) {
   return raw_mprotect(memory, length, PROT_NONE) == 0 && raw_madvise(memory, length, MADV_DONTNEED) == 0;
 }
 
+// What far devices hold besides this machine's memory counts as swap does (ADR 0082).
+bool Pager::Impl::has_room_for(std::size_t bytes) const {
+  return bytes <= kSmall || bytes <= far::machine_memory_bytes() + core.devices.beyond_memory_bytes();
+}
+
+bool Pager::has_room_for(std::size_t bytes) const { return impl_->has_room_for(bytes); }
+
+// The kernel alone grants one mapping no more than memory and swap (vm.overcommit_memory=0).
+int Pager::Impl::with_far_room(std::size_t length, int protection, int flags) const {
+  const bool counts = (protection & PROT_WRITE) != 0 && (flags & MAP_NORESERVE) == 0;
+  if (!counts || length <= kSmall || length <= far::machine_memory_bytes()) return flags;
+  return has_room_for(length) ? flags | MAP_NORESERVE : flags;
+}
+
 std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
                                  int attributes, MappedAs as) {
+  flags = with_far_room(length, protection, flags);
   if ((flags & MAP_LOCKED) != 0)
     if (int error = try_locked(length); error != 0) return error;
   void* mapped = map_over(address, length, protection, kBaseFlags | (flags & kKeptFlags));

@@ -70,9 +70,10 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
   const std::size_t chunks = (size + kChunkBytes - 1) / kChunkBytes;
   if (!limits::allow(chunks * kChunkBytes, true)) return nullptr;
   alignment = std::max(alignment, kChunkBytes);
+  // The program asked for that, or up to a fifth less: jemalloc's sizes are so far apart.
+  const int flags = pager().has_room_for(size - size / 5) ? MAP_NORESERVE : 0;
   std::intptr_t result = on_own_stack([=] {
-    return pager().map(chunks * kChunkBytes, alignment, PROT_READ | PROT_WRITE, MAP_NORESERVE, 0,
-                       {.kind = HL_MAPPING_HEAP});
+    return pager().map(chunks * kChunkBytes, alignment, PROT_READ | PROT_WRITE, flags, 0, {.kind = HL_MAPPING_HEAP});
   });
   if (result < 0 && result >= -4095) return nullptr;
   std::memset(g_chunks + chunk_of(static_cast<std::uintptr_t>(result)), 1, chunks);

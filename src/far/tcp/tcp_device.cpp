@@ -77,7 +77,7 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
       if (!pages) return std::unexpected(pages.error());
       pages_ = std::move(*pages);
       give_backs_.create(pages_);
-      info_.capacity_bytes = std::uint64_t{slabs} * kSlabBytes;
+      info_.capacity_bytes = info_.beyond_memory_bytes = std::uint64_t{slabs} * kSlabBytes;
       operations_ = control_.session().operations & hl::far::detail::operations_known;
       info_.ranges = control_.session().ranges != 0;
       has_operators_ = control_.session().operators != 0;

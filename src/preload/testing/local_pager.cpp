@@ -2,6 +2,8 @@
 // interposers can be tested for real without userfaultfd. Strict where the real one is lax: what is decommitted
 // cannot be touched.
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +11,7 @@
 #include <map>
 
 #include "base/mutex.hpp"
+#include "base/raw_call.hpp"
 #include "base/units.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/page/address_set.hpp"
@@ -108,6 +111,13 @@ class PagerParts {
 Result<Pager*> start_local_pager(std::uint64_t budget_bytes) { return PagerParts::start(budget_bytes); }
 
 Pager* Pager::current() { return g_pager; }
+
+// Nothing is far here.
+bool Pager::has_room_for(std::size_t bytes) const {
+  struct sysinfo info{};
+  return raw::checked(SYS_sysinfo, &info) != 0 ||
+         bytes <= (static_cast<std::uint64_t>(info.totalram) + info.totalswap) * info.mem_unit;
+}
 
 std::intptr_t Pager::map(std::size_t length, std::size_t alignment, int protection, int flags, std::size_t,
                          MappedAs) {
