@@ -12,6 +12,8 @@
 
 #include <atomic>
 
+#include "base/loaded_functions.hpp"
+
 namespace hinterland {
 
 // Looked up when the library is loaded, or at first use where that comes earlier: later it may be a signal handler or
@@ -21,7 +23,7 @@ class NextFunction {
   constexpr explicit NextFunction(const char* name, const char* version = nullptr) : name_(name), version_(version) {}
   void* get() {
     void* found = found_.load(std::memory_order_relaxed);  // relaxed: every thread would find the same address
-    if (found == nullptr) {
+    if (found == nullptr && is_function_behind(this, name_)) {
       found = version_ != nullptr ? dlvsym(RTLD_NEXT, name_, version_) : dlsym(RTLD_NEXT, name_);
       found_.store(found, std::memory_order_relaxed);
     }

@@ -1,0 +1,19 @@
+// Functions that loaded files define, by their names, without the loader's help: it reads the files' own tables and
+// allocates nothing. dlsym() allocates where it finds nothing, by the program's own malloc, which may not be ready
+// for that before main().
+#pragma once
+
+#include <cstdint>
+
+struct dl_phdr_info;
+
+namespace hinterland {
+
+// Its address; 0: this file does not define it. Of several versions the first in the table. `indirect`: one whose
+// address a resolver chooses counts, too, and it is the resolver's that is returned.
+std::uintptr_t function_in(const dl_phdr_info& file, const char* name, bool indirect);
+
+// Whether a file that dlsym(RTLD_NEXT) looks into defines it, when the file with `caller` in it asks.
+bool is_function_behind(const void* caller, const char* name);
+
+}  // namespace hinterland
