@@ -13,8 +13,9 @@ from .python_tests import PYTHON, PythonShort
 from .redis_files import RedisFiles
 from .sqlite_shell import SqliteShell
 from .stress_ng import StressNg
+from .studios import Studios
 from .xz_zstd import XzZstd
 
 ALL = {program.name: program for program in (
     PythonShort, *PYTHON, Memcapable, RedisFiles, Postgres, MariaDb, Node, *JAVA, Coreutils, SqliteShell, Perl, Git, XzZstd, Gcc,
-    StressNg)}
+    Studios, StressNg)}
