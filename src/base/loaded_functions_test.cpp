@@ -29,8 +29,9 @@ TEST(LoadedFunctions, AreNotBehindTheFileThatDefinesThemAlone) {
 
 int compare(dl_phdr_info* file, std::size_t, void* compared) {
   if (!std::string_view(file->dlpi_name).contains("libc.so")) return 0;
+  void* libc = dlopen(file->dlpi_name, RTLD_NOW | RTLD_NOLOAD);  // a sanitizer has some of them, too
   for (const char* name : {"getpid", "qsort", "fork", "strtol", "abort"}) {
-    EXPECT_EQ(function_in(*file, name, false), reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, name))) << name;
+    EXPECT_EQ(function_in(*file, name, false), reinterpret_cast<std::uintptr_t>(dlsym(libc, name))) << name;
     ++*static_cast<int*>(compared);
   }
   EXPECT_EQ(function_in(*file, "strlen", false), 0u) << "it has a resolver, whose address is not the function's";

@@ -97,7 +97,7 @@ struct Pager::Impl {
   bool empty_and_forbid(std::uintptr_t address, std::size_t length);  // as a reservation is; needs no mapping more
   bool has_room_for(std::size_t bytes) const;                         // as Pager::has_room_for()
   // Flags for mmap: of one that only far memory has room for, MAP_NORESERVE, too.
-  int with_far_room(std::size_t length, int protection, int flags) const;
+  int with_far_room(std::size_t length, int flags) const;
   std::intptr_t place(std::uintptr_t address, std::size_t length, int protection, int flags, int attributes = 0,
                       MappedAs as = {});
   PageRun run_of(std::uintptr_t address, std::size_t length) const {

@@ -149,16 +149,16 @@ bool Pager::Impl::has_room_for(std::size_t bytes) const {
 
 bool Pager::has_room_for(std::size_t bytes) const { return impl_->has_room_for(bytes); }
 
-// The kernel alone grants one mapping no more than memory and swap (vm.overcommit_memory=0).
-int Pager::Impl::with_far_room(std::size_t length, int protection, int flags) const {
-  const bool counts = (protection & PROT_WRITE) != 0 && (flags & MAP_NORESERVE) == 0;
-  if (!counts || length <= kSmall || length <= far::machine_memory_bytes()) return flags;
-  return has_room_for(length) ? flags | MAP_NORESERVE : flags;
+// The kernel alone grants one mapping no more than memory and swap (vm.overcommit_memory=0): when it is made, or when
+// it may be written later.
+int Pager::Impl::with_far_room(std::size_t length, int flags) const {
+  const bool is_refused = length > kSmall && length > far::machine_memory_bytes();
+  return is_refused && has_room_for(length) ? flags | MAP_NORESERVE : flags;
 }
 
 std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int protection, int flags,
                                  int attributes, MappedAs as) {
-  flags = with_far_room(length, protection, flags);
+  flags = with_far_room(length, flags);
   if ((flags & MAP_LOCKED) != 0)
     if (int error = try_locked(length); error != 0) return error;
   void* mapped = map_over(address, length, protection, kBaseFlags | (flags & kKeptFlags));

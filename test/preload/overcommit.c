@@ -23,8 +23,13 @@ static void beyond_memory(size_t memory) {
   const char* far = getenv("HINTERLAND_FAR");
   const int wanted = far != NULL && strncmp(far, "zmem:", 5) == 0;
   const size_t bytes = memory / 2 * 3;
-  char* blocks[] = {malloc(bytes), mapped(bytes, PROT_READ | PROT_WRITE, 0)};
-  for (int i = 0; i < 2; ++i) {
+  char* later = mapped(bytes, PROT_NONE, 0);
+  if (mprotect(later, bytes, PROT_READ | PROT_WRITE) != 0) {
+    munmap(later, bytes);
+    later = NULL;
+  }
+  char* blocks[] = {malloc(bytes), mapped(bytes, PROT_READ | PROT_WRITE, 0), later};
+  for (int i = 0; i < 3; ++i) {
     const int granted = blocks[i] != NULL && blocks[i] != MAP_FAILED;
     printf("beyond memory: %s\n", granted == wanted ? "as expected" : "NOT as expected");
     if (!granted) continue;
