@@ -17,7 +17,7 @@
 namespace hinterland {
 
 // Looked up when the library is loaded, or at first use where that comes earlier: later it may be a signal handler or
-// a vfork child that asks.
+// a vfork child that asks. What no file has is not looked up: the loader would allocate for its message.
 class NextFunction {
  public:
   constexpr explicit NextFunction(const char* name, const char* version = nullptr) : name_(name), version_(version) {}

@@ -44,8 +44,8 @@ class FaultingPages {
   bool has(std::uintptr_t address) const { return address >= page(0) && address <= page(kPages); }
   void drop() const { madvise(memory_, bytes_of_pages(kPages), MADV_DONTNEED); }
 
-  // Until end(). False: a page could not be brought; then all of them can be touched, and
-  // the figure is worth nothing.
+  // Until end(). False: a page could not be brought; then all of them can be touched, and the figure is worth
+  // nothing.
   bool serve_faults() {
     std::array<FaultMessage, 16> messages;
     for (;;) {

@@ -24,11 +24,11 @@ TEST(HandlerCostTest, AFaultThatIsServedTakesLonger) {
 }
 
 TEST(HandlerCostTest, TheHandlerOfSigbusIsAsBefore) {
-  struct sigaction mine{}, now{};
+  struct sigaction before{}, mine{}, now{};
   mine.sa_handler = [](int) {};
-  sigaction(SIGBUS, &mine, nullptr);
+  sigaction(SIGBUS, &mine, &before);
   EXPECT_GT(measure_handler_cost_ns(real_kernel(), Delivery::signals), 0u);
-  sigaction(SIGBUS, nullptr, &now);
+  sigaction(SIGBUS, &before, &now);
   EXPECT_EQ(now.sa_handler, mine.sa_handler);
 }
 
