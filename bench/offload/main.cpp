@@ -19,6 +19,7 @@
 
 #include "hinterland/column.hpp"
 #include "hinterland/offload.hpp"
+#include "hinterland/offload_scatter.hpp"
 #include "hinterland/offload_writes.hpp"
 
 namespace {
@@ -115,6 +116,28 @@ void time_copies(const Array& all, std::size_t rounds) {
   });
 }
 
+void time_writes(std::size_t size, std::size_t rounds) {
+  std::mt19937_64 random(3);
+  Array all(size);
+  time_of("fill", rounds, [&] { return hl::far::fill(all, static_cast<std::int64_t>(random() | 1)), all.size(); });
+  time_of("fill_by_loop", rounds,
+          [&] { return std::fill(all.begin(), all.end(), static_cast<std::int64_t>(random() | 1)), all.size(); });
+  for (const std::size_t count : {std::size_t{10'000}, size / 16}) {
+    std::vector<std::size_t> indices(count);
+    const Array values(count, 7);
+    const std::string name = "scatter_" + (count == 10'000 ? std::to_string(count) : std::string("1_in_16"));
+    auto choose = [&] {
+      for (std::size_t& index : indices) index = random() % size;
+    };
+    time_of(name.c_str(), rounds, [&] { return choose(), hl::far::scatter(values, indices, all), all.size(); });
+    time_of((name + "_by_loop").c_str(), rounds, [&] {
+      choose();
+      for (std::size_t i = 0; i < count; ++i) all[indices[i]] = values[i];
+      return all.size();
+    });
+  }
+}
+
 void time_reads(const Array& pages, std::size_t reads, const char* name) {
   std::mt19937_64 random(2);
   std::vector<double> took;
@@ -150,6 +173,7 @@ int main(int count, char** words) {
   const Array all = numbers(mib), others = numbers(mib / 2);
   time_operations(all, rounds);
   time_copies(all, rounds);
+  time_writes(all.size(), rounds);
   time_reads(others, reads, "read_alone");
   // What a busy thread costs by itself.
   beside("read_beside_a_loop", others, reads, [] { g_result = g_result + 1; });

@@ -5,7 +5,9 @@
 // The same with all of it local; under `hinterland run --local 64M --far tcp://...` most of it is far, and the server
 // does the work (docs/offload.md).
 #include <hinterland/offload.hpp>
+#include <hinterland/offload_scatter.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -44,8 +46,14 @@ int main(int argc, char** argv) {
     return all;
   });
 
-  std::printf("sum %lld, most %lld, median %lld, %zu cheap, %zu dear, of which the first %lld\n",
+  // What is dear becomes free.
+  std::fill(some.begin(), some.end(), 0);
+  const auto first_dear = dear.empty() ? 0 : prices[dear.front()];
+  timed("scatter", [&] { return hl::far::scatter(some, dear, prices), 0; });
+  const auto without_them = timed("sum", [&] { return hl::far::sum(prices); });
+
+  std::printf("sum %lld, most %lld, median %lld, %zu cheap, %zu dear, of which the first %lld; without these %lld\n",
               static_cast<long long>(total), static_cast<long long>(*most), static_cast<long long>(*middle), cheap,
-              dear.size(), some.empty() ? 0LL : static_cast<long long>(some.front()));
+              dear.size(), static_cast<long long>(first_dear), static_cast<long long>(without_them));
   return by_loop == total ? 0 : 1;
 }

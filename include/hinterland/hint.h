@@ -36,12 +36,14 @@ struct hl_operator;
 struct hl_piece;
 struct hl_composed_page;
 struct hl_composed_part;
+struct hl_patched_page;
+struct hl_patch;
 
 /* What the runtime shows to hinted programs: the whole interface between them, for other languages as well (examples/
  * python, examples/rust). The addresses are filled in when paging begins, `size` last; they never change again.
  * Fields are only ever added, at the end, and abi_version says which are there. */
 struct hl_runtime {
-  uint32_t abi_version; /* 6 */
+  uint32_t abi_version; /* 7 */
   uint32_t reserved;
   uintptr_t base;           /* of the addresses that may be far */
   uintptr_t size;           /* of these, bytes; 0 until paging has begun: nothing is far */
@@ -74,6 +76,12 @@ struct hl_runtime {
    * make no sense; then nothing is changed. */
   int (*compose)(uint32_t element_bytes, const struct hl_composed_page* pages, size_t count,
                  const struct hl_composed_part* parts, size_t parts_count, unsigned char* done);
+  /* From version 7 on; hinterland/offload_pages.hpp: far pages of which devices change some elements, of 4 or 8
+   * bytes, and pages that they fill; at most HL_COMPUTE_MAX pages and HL_PATCHES_MAX elements. done[i] is set for
+   * each page that is as it is to be; the others are as before, and the caller's to write. Not 0 where no device does
+   * that, or where the arguments make no sense; then nothing is changed. */
+  int (*patch)(uint32_t element_bytes, const struct hl_patched_page* pages, size_t count,
+               const struct hl_patch* patches, size_t patches_count, unsigned char* done);
 };
 #define HL_COMPUTE_MAX 1024u
 
@@ -101,7 +109,7 @@ extern struct hl_runtime hl_runtime __attribute__((weak));
  * preloaded one. */
 HL__INLINE const struct hl_runtime* hl__runtime(void) {
   static const struct hl_runtime none = {0,    0,    0,    0,    NULL, NULL, NULL, NULL, NULL,
-                                         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+                                         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   const struct hl_runtime* runtime;
   __asm__(
       ".weak hl_runtime\n\t"

@@ -39,7 +39,24 @@ struct hl_composed_page {
   void* page;
   std::uint32_t first, count;
 };
+
+// One element of a page that is patched: which one it is, and its bits, in the lower ones of `value`.
+struct hl_patch {
+  std::uint64_t value;
+  std::uint32_t element;
+  std::uint32_t reserved;  // 0
+};
+// A page, whole, into which patches[first] to patches[first + count - 1] are put, one after the other. `fills` 0: the
+// rest of it stays as it is. 1: it holds `fill` again and again before that, whatever it held.
+struct hl_patched_page {
+  void* page;
+  std::uint64_t fill;
+  std::uint32_t first, count;
+  std::uint32_t fills;
+  std::uint32_t reserved;  // 0
+};
 }
+#define HL_PATCHES_MAX 16384u
 
 namespace hl::far::detail {
 

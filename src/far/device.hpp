@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -111,6 +112,15 @@ struct ComposedPage {
   std::uint32_t first, count;
 };
 
+// A page that holds what `from` holds, or, where that is none, `fill` again and again; and then what patches[first]
+// to patches[first + count - 1] put into it, one after the other, within the page.
+struct PatchedPage {
+  FarPage page;
+  std::optional<FarPage> from;
+  std::uint64_t fill;
+  std::uint32_t first, count;
+};
+
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -183,6 +193,16 @@ class Device {
   virtual int compose(std::uint32_t element_bytes, std::span<const ComposedPage> pages,
                       std::span<const ComposedPart> parts, bool* done) {
     static_cast<void>(element_bytes), static_cast<void>(pages), static_cast<void>(parts), static_cast<void>(done);
+    return ENOTSUP;
+  }
+
+  // Whether patch() does anything. Never changes.
+  virtual bool patches() const { return false; }
+  // Writes pages that were allocated and hold nothing: what others hold, or what fills them, with elements put into
+  // it. As compose() in all else, done[] included. `element_bytes`: 4 or 8.
+  virtual int patch(std::uint32_t element_bytes, std::span<const PatchedPage> pages,
+                    std::span<const hl_patch> patches, bool* done) {
+    static_cast<void>(element_bytes), static_cast<void>(pages), static_cast<void>(patches), static_cast<void>(done);
     return ENOTSUP;
   }
 

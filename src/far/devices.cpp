@@ -65,6 +65,10 @@ bool Devices::compose_pages() const {
   return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->composes(); });
 }
 
+bool Devices::patch_pages() const {
+  return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->patches(); });
+}
+
 bool Devices::some_lost() const {
   return std::ranges::any_of(entries(), [](const Entry& each) { return each.device->lost() != 0; });
 }

@@ -76,6 +76,13 @@ class Devices {
               std::span<const ComposedPart> parts, bool* done) {
     return entries_[device].device->compose(element_bytes, pages, parts, done);
   }
+  // As Device::patches() and patch().
+  bool patch_pages() const;  // some device
+  bool patches(std::uint32_t device) const { return entries_[device].device->patches(); }
+  int patch(std::uint32_t device, std::uint32_t element_bytes, std::span<const PatchedPage> pages,
+            std::span<const hl_patch> patches, bool* done) {
+    return entries_[device].device->patch(element_bytes, pages, patches, done);
+  }
 
   // Pages, whichever devices they lie on. As Space's calls of the same names.
   std::size_t allocate(std::uint32_t device, std::span<FarPage> out, int* error);

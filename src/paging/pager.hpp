@@ -193,6 +193,10 @@ class Pager {
   // Device::compose(). What the arguments point to may be far.
   int compose(std::uint32_t element_bytes, std::span<const hl_composed_page> pages,
               std::span<const hl_composed_part> parts, unsigned char* done);
+  // hl_runtime.patch: has devices fill pages, or change elements of far ones. As compose(), but that a page whose
+  // elements are changed is left to the caller where it was not far all the while: what others write to it stays.
+  int patch(std::uint32_t element_bytes, std::span<const hl_patched_page> pages, std::span<const hl_patch> patches,
+            unsigned char* done);
   // A byte a page of the window: bit 0 there, bit 1 writable without a fault (hint_map.hpp). Never moves.
   const std::atomic<std::uint8_t>* hint_map() const;
 

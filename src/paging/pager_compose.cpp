@@ -19,8 +19,8 @@
 
 #include "hinterland/hint.h"
 #include "hinterland/offload_pages.hpp"
+#include "paging/offloading.hpp"
 #include "paging/page/undisturbed.hpp"
-#include "paging/pager_impl.hpp"
 
 namespace hinterland {
 namespace {
@@ -74,7 +74,6 @@ struct Batch {
   std::vector<far::ComposedPage> pages;
   std::vector<far::ComposedPart> parts;
   std::vector<Pager::Impl::Replacement> targets;
-  std::unique_ptr<bool[]> done;
 };
 
 struct Work {
@@ -135,64 +134,57 @@ void add(Core& core, Work* work, std::uint32_t number) {
   }
   if (all_here) return batch.parts.resize(parts_before);
   batch.pages.push_back({{}, static_cast<std::uint32_t>(parts_before), wanted.count});
-  batch.targets.push_back({page, {}, number});
+  batch.targets.push_back({page, {}, number, std::nullopt});
 }
 
-// Has the device compose what it has room for. What is not done is given back, and does not stay in the batch.
 void compose_batch(Core& core, std::uint32_t device, std::uint32_t element_bytes, Batch* batch) {
-  std::vector<far::FarPage> room(batch->targets.size());
-  int error = 0;
-  room.resize(core.devices.allocate(device, room, &error));
-  batch->pages.resize(room.size());
-  batch->targets.resize(room.size());
-  for (std::size_t i = 0; i < room.size(); ++i) {
-    batch->targets[i].far = room[i];
-    batch->pages[i].page = room[i].on_device();
-  }
-  batch->done = std::make_unique<bool[]>(room.size());
-  // What has failed is not done, and found out again by who reads the sources.
-  static_cast<void>(core.devices.compose(device, element_bytes, batch->pages, batch->parts, batch->done.get()));
-  std::size_t made = 0;
-  for (std::size_t i = 0; i < room.size(); ++i) {
-    if (batch->done[i])
-      batch->targets[made++] = batch->targets[i];
-    else
-      core.devices.release({&room[i], 1});
-  }
-  batch->targets.resize(made);
+  make_pages(core, device, &batch->pages, &batch->targets, [&](bool* done) {
+    // What has failed is not done, and found out again by who reads the sources.
+    static_cast<void>(core.devices.compose(device, element_bytes, batch->pages, batch->parts, done));
+  });
 }
 
-void put_in_place(Pager::Impl& parts, Work* work) {
+void finish(Pager::Impl& parts, Work* work) {
   std::uint64_t sources = 0;
-  for (Batch& batch : work->batches) {
-    const std::size_t replaced = parts.replace(batch.targets);
-    for (std::size_t i = 0; i < batch.targets.size(); ++i) {
-      const std::uint32_t which = batch.targets[i].which;
-      if (i >= replaced) {
-        parts.core.devices.release({&batch.targets[i].far, 1});
-        continue;
-      }
+  for (Batch& batch : work->batches)
+    put_in_place(parts, batch.targets, [&](std::uint32_t which) {
       work->made.push_back(which);
       sources += work->asked.pages[which].count;
-    }
-  }
+    });
   count(Counter::pages_offloaded, sources);
 }
 
 }  // namespace
 
-// Only of pages that the program may write and that may leave.
+// Whether the program may write the page, and it may leave.
+bool Pager::Impl::may_replace(PageIndex page) const {
+  const Region* region = regions.find(core.address_of(page));
+  return region != nullptr && !region->surrendered && (region->protection & PROT_WRITE) != 0 &&
+         (region->attributes & kLocked) == 0;
+}
+
 std::size_t Pager::Impl::replace(std::span<Replacement> pages) {
   std::size_t replaced = 0;
   for (Replacement& each : pages) {
-    const Region* region = regions.find(core.address_of(each.page));
-    if (region == nullptr || region->surrendered || (region->protection & PROT_WRITE) == 0 ||
-        (region->attributes & kLocked) != 0)
-      continue;
-    if (core.transitions.replace(each.page, core.lock_waiting(each.page), each.far))
+    if (!may_replace(each.page)) continue;
+    const PageWord word = core.lock_waiting(each.page);
+    const bool has_changed =
+        each.instead_of && (word.state() != PageState::far || word.far_page() != *each.instead_of);
+    if (has_changed)
+      core.transitions.none(each.page, word);
+    else if (core.transitions.replace(each.page, word, each.far))
       std::swap(each, pages[replaced++]);
   }
   return replaced;
+}
+
+bool Pager::Impl::forget(PageIndex page) {
+  if (!may_replace(page)) return false;
+  const PageWord word = core.lock_waiting(page);
+  const bool can_be =
+      word.state() == PageState::untouched || word.state() == PageState::parked || word.state() == PageState::far;
+  can_be ? core.transitions.forget(page, word) : core.transitions.none(page, word);
+  return can_be;
 }
 
 int Pager::compose(std::uint32_t element_bytes, std::span<const hl_composed_page> pages,
@@ -225,7 +217,7 @@ int Pager::compose(std::uint32_t element_bytes, std::span<const hl_composed_page
         compose_batch(core, device, element_bytes, &batch);
     {
       MapGuard guard(*impl_);
-      put_in_place(*impl_, work.get());
+      finish(*impl_, work.get());
     }
     core.devices.give_back(work->borrowed);
   }

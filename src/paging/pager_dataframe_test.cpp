@@ -83,7 +83,8 @@ struct hl_runtime hl_runtime = {6,
                                 create_region,
                                 compute_by_pager,
                                 nullptr,
-                                compose_by_pager};
+                                compose_by_pager,
+                                nullptr};
 
 namespace hinterland::testing {
 namespace {

@@ -149,15 +149,20 @@ struct Pager::Impl {
   int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
   std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
 
-  // --- pager_compose.cpp; map_mutex is held
+  // --- pager_compose.cpp, pager_patch.cpp; map_mutex is held
   // The pages (`page`, `far`) are to have these bytes from now on, which are held for them. Returns how many do; they
   // come first then.
   struct Replacement {
     PageIndex page;
     far::FarPage far;
     std::uint32_t which;  // the caller's
+    // Only where it is Far as this one, which is borrowed: then it has not changed since.
+    std::optional<far::FarPage> instead_of = {};
   };
   std::size_t replace(std::span<Replacement> pages);
+  // The page is to be all zero from now on. False: it is resident, or may not be written or leave.
+  bool forget(PageIndex page);
+  bool may_replace(PageIndex page) const;
 
   // --- pager_holding.cpp
   void may_leave(PageIndex page);

@@ -13,8 +13,8 @@
 
 #include "hinterland/hint.h"
 #include "hinterland/offload_pages.hpp"
+#include "paging/offloading.hpp"
 #include "paging/page/undisturbed.hpp"
-#include "paging/pager_impl.hpp"
 
 namespace hinterland {
 namespace {
@@ -77,25 +77,11 @@ struct Work {
   }
 };
 
-// The far page, borrowed. Nothing when the page is not far, somebody works on it, or its device does not do this:
-// does(device).
-template <typename Does>
-std::optional<far::FarPage> borrow(Core& core, PageIndex page, const Does& does_this) {
-  PageWord word;
-  if (!core.pages.is_used(page) || core.pages[page].load().state() != PageState::far) return std::nullopt;
-  if (!core.transitions.try_lock(page, PageState::far, &word)) return std::nullopt;
-  const far::FarPage there = word.far_page();
-  const bool does = does_this(there.device());
-  if (does) core.devices.borrow({&there, 1});
-  core.transitions.none(page, word);
-  return does ? std::optional(there) : std::nullopt;
-}
-
 void gather(Core& core, const Wanted& wanted, Work* work) {
   for (std::size_t i = 0, n = wanted.pieces(); i < n; ++i) {
     const Wanted::Bytes bytes = wanted.piece(i);
     if (!core.window.holds(bytes.address)) continue;
-    auto far = borrow(core, core.window.index_of(bytes.address), [&](std::uint32_t device) {
+    auto far = borrow_far(core, core.window.index_of(bytes.address), [&](std::uint32_t device) {
       return (core.devices.operations(device) >> wanted.what.operation & 1) != 0;
     });
     if (far) work->add(*far, bytes.address, bytes.length, 0, i);
@@ -117,8 +103,8 @@ void gather_applied(Core& core, std::span<const hl_piece> pieces, AppliedWork* w
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto address = reinterpret_cast<std::uintptr_t>(pieces[i].address);
     if (address % kPageSize + pieces[i].bytes > kPageSize || !core.window.holds(address)) continue;
-    auto far = borrow(core, core.window.index_of(address),
-                      [&](std::uint32_t device) { return core.devices.has_operators(device); });
+    auto far = borrow_far(core, core.window.index_of(address),
+                          [&](std::uint32_t device) { return core.devices.has_operators(device); });
     if (far) work->add(*far, address, pieces[i].bytes, pieces[i].word, i);
   }
 }

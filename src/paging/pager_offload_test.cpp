@@ -52,12 +52,27 @@ int compose_by_pager(std::uint32_t element_bytes, const hl_composed_page* pages,
                                                done);
 }
 
+int patch_by_pager(std::uint32_t element_bytes, const hl_patched_page* pages, std::size_t count,
+                   const hl_patch* patches, std::size_t patches_count, unsigned char* done) {
+  return hinterland::Pager::current()->patch(element_bytes, std::span(pages, count),
+                                             std::span(patches, patches_count), done);
+}
+
+struct hl_runtime runtime_by_pager() {
+  struct hl_runtime runtime{};
+  runtime.abi_version = 7;
+  runtime.hint = hint_by_pager;
+  runtime.compute = compute_by_pager;
+  runtime.apply = apply_by_pager;
+  runtime.compose = compose_by_pager;
+  runtime.patch = patch_by_pager;
+  return runtime;
+}
+
 }  // namespace
 
 // Where the library's would be.
-struct hl_runtime hl_runtime = {
-    6,       0,       0,       0,       nullptr, hint_by_pager,    nullptr,        nullptr,         nullptr,
-    nullptr, nullptr, nullptr, nullptr, nullptr, compute_by_pager, apply_by_pager, compose_by_pager};
+struct hl_runtime hl_runtime = runtime_by_pager();
 
 namespace hinterland::testing {
 namespace {

@@ -100,15 +100,22 @@ int compose(std::uint32_t element_bytes, const hl_composed_page* pages, std::siz
   });
 }
 
+int patch(std::uint32_t element_bytes, const hl_patched_page* pages, std::size_t count, const hl_patch* patches,
+          std::size_t patches_count, unsigned char* done) {
+  return with_pager(ENOTSUP, [=](Pager& pager) {
+    return pager.patch(element_bytes, std::span(pages, count), std::span(patches, patches_count), done);
+  });
+}
+
 }  // namespace
 
 }  // namespace hinterland::hint
 
-static_assert(sizeof(struct hl_runtime) == 128, "hl_runtime has got a field: abi_version is one more with it");
+static_assert(sizeof(struct hl_runtime) == 136, "hl_runtime has got a field: abi_version is one more with it");
 
 // C linkage: hint.h declares it.
 __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = {
-    .abi_version = 6,
+    .abi_version = 7,
     .reserved = 0,
     .base = 0,
     .size = 0,
@@ -125,6 +132,7 @@ __attribute__((visibility("default"))) constinit struct hl_runtime hl_runtime = 
     .compute = hinterland::hint::compute,
     .apply = hinterland::hint::apply,
     .compose = hinterland::hint::compose,
+    .patch = hinterland::hint::patch,
 };
 
 // For the checks of sites (site_checks.cpp), which find it without a register to spare. Hidden, so that it is this

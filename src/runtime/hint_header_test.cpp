@@ -53,7 +53,7 @@ void cold_written_down(const void* address, std::size_t size) {
 // Where the library's would be.
 struct hl_runtime hl_runtime = {
     2,       0,       0,       0,       nullptr, write_down, nullptr, nullptr, nullptr, cold_written_down,
-    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,    nullptr};
+    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,    nullptr, nullptr};
 
 namespace {
 

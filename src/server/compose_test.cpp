@@ -7,8 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "far/tcp/shared_pages.hpp"
-#include "server/raw_client.hpp"
+#include "server/made_pages_test.hpp"
 
 namespace hinterland::testing {
 namespace {
@@ -16,35 +15,9 @@ namespace {
 using far::ComposedPage;
 using far::ComposedPart;
 
-// Sources with random bytes, at a server and here; and pages beside them that hold nothing.
-struct Sources {
-  static constexpr std::uint32_t kCount = 50, kTargets = 300;
-
-  Sources(Client& client, std::uint64_t seed) : contents(kCount) {
-    std::mt19937_64 random(seed);
-    for (PageBuffer& page : contents)
-      for (unsigned char& byte : page.bytes) byte = static_cast<unsigned char>(random());
-    const std::uint32_t slab = client.slab();
-    numbers = far::testing::pages_of_slab(slab, 0, kCount);
-    targets = far::testing::pages_of_slab(slab, 1000, kTargets);
-    std::vector<far::Request> writes;
-    for (std::size_t i = 0; i < kCount; ++i)
-      writes.push_back({far::Operation::write, numbers[i], contents[i].bytes.data(), 0});
-    for (int error : far::testing::run_to_end(*client.channel, writes)) EXPECT_EQ(error, 0);
-  }
-  std::vector<PageBuffer> contents;
-  std::vector<FarPage> numbers, targets;
-};
-
-PageBuffer read_back(Client& client, FarPage page) {
-  PageBuffer back;
-  EXPECT_EQ(far::testing::run_to_end(*client.channel, {{far::Operation::read, page, back.bytes.data(), 0}})[0], 0);
-  return back;
-}
-
 // Pages to be composed, and what they then hold.
-struct Wanted {
-  Wanted(const Sources& sources, std::uint32_t element, std::mt19937_64& random) : element_bytes(element) {
+struct Composition {
+  Composition(const Sources& sources, std::uint32_t element, std::mt19937_64& random) : element_bytes(element) {
     const std::size_t count = 1 + random() % Sources::kTargets;
     masks.reserve(count * 40);
     for (std::size_t i = 0; i < count; ++i) {
@@ -99,7 +72,7 @@ TEST(ServerComposes, WhatTheClientWouldCompose) {
   ASSERT_TRUE(client.device->composes());
   Sources sources(client, seed);
   for (int round = 0; round < 30; ++round) {
-    Wanted wanted(sources, static_cast<std::uint32_t>(random() % 3 * 4), random);
+    Composition wanted(sources, static_cast<std::uint32_t>(random() % 3 * 4), random);
     ASSERT_LE(wanted.masks.size(), wanted.masks.capacity()) << "they must not move";
     auto done = std::make_unique<bool[]>(wanted.pages.size());
     ASSERT_EQ(client.device->compose(wanted.element_bytes, wanted.pages, wanted.parts, done.get()), 0);
@@ -221,18 +194,8 @@ TEST(ServerComposes, AForkedChildAsksOverAConnectionOfItsOwn) {
 
 // --- by hand
 
-// A session with one slab, whose page 3 holds ones.
-class ComposeByHand : public ::testing::Test {
+class ComposeByHand : public PagesByHand {
  protected:
-  static constexpr auto kBadRequest = static_cast<std::uint32_t>(wire::Code::bad_request);
-  static constexpr auto kDamaged = static_cast<std::uint32_t>(wire::Code::damaged);
-  static constexpr std::uint32_t kCut = 999;
-
-  void SetUp() override {
-    ones_.bytes.fill(1);
-    checksum_ = far::SharedPages::checksum_of(ones_.bytes.data());
-    write_first_page(client_, 3, ones_);
-  }
   wire::Piece piece(std::uint16_t offset = 0, std::uint16_t bytes = 4096) const {
     return {std::uint64_t{3}, checksum_, offset, bytes, 0u};
   }
@@ -246,27 +209,8 @@ class ComposeByHand : public ::testing::Test {
     for (auto bytes :
          {std::as_bytes(std::span(pages)), std::as_bytes(std::span(pieces)), std::span<const std::byte>(masks)})
       body.insert(body.end(), bytes.begin(), bytes.end());
-    auto reply = client_.ask(header, body);
-    if (!reply) return kCut;
-    told_.resize(reply->length / 8);
-    EXPECT_TRUE(told_.empty() || client_.receive(std::as_writable_bytes(std::span(told_))));
-    EXPECT_EQ(reply->id, 7u);
-    EXPECT_EQ(reply->stamp, wire::echo_of(pages, pieces));
-    return reply->status;
+    return PagesByHand::ask(header, body, wire::echo_of(pages, pieces));
   }
-  PageBuffer read(std::uint64_t page) {
-    PageBuffer back;
-    const wire::PageNumber number{page};
-    EXPECT_EQ(status_of(client_.ask(wire::make_request(wire::Type::read, 1, 9), wire::bytes_of(number))), 0u);
-    EXPECT_TRUE(client_.receive(std::as_writable_bytes(std::span(back.bytes))));
-    return back;
-  }
-
-  RunningServer server_{small_server()};
-  RawClient client_{server_->port()};
-  PageBuffer ones_;
-  std::uint64_t checksum_ = 0;
-  std::vector<wire::Le<std::uint64_t>> told_;
 };
 
 TEST_F(ComposeByHand, TellsTheChecksumOfWhatItWrote) {

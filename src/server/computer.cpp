@@ -82,7 +82,39 @@ void ComputeJob::compose() {
     if (element == 0) end = std::copy_n(from, piece.bytes, end);
     masks = masks.subspan(mask_bytes);
   }
-  for (std::size_t i = 0; i < count; ++i) {
+  tell_checksums();
+}
+
+void ComputeJob::patch() {
+  const std::size_t count = composition.pages.size();
+  composition.made = std::make_unique_for_overwrite<std::byte[]>(bytes_of_pages(count));
+  std::byte* end = composition.made.get();
+  auto piece = pieces.begin();
+  for (const std::optional<std::uint64_t>& fill : composition.fills) {
+    if (fill) {
+      for (std::size_t i = 0; i < kPageSize; i += sizeof *fill) std::memcpy(end + i, &*fill, sizeof *fill);
+    } else {
+      if (!check(*piece)) return;
+      std::memcpy(end, piece++->page.memory(), kPageSize);
+    }
+    end += kPageSize;
+  }
+  put_elements();
+  tell_checksums();
+}
+
+void ComputeJob::put_elements() {
+  const std::size_t element = composition.element_bytes;
+  const std::byte* from = composition.elements.data();
+  for (const far::wire::Place place : composition.places) {
+    std::memcpy(composition.made.get() + bytes_of_pages(place_page(place)) + place_element(place) * element, from,
+                element);
+    from += element;
+  }
+}
+
+void ComputeJob::tell_checksums() {
+  for (std::size_t i = 0; i < composition.pages.size(); ++i) {
     const far::wire::Le<std::uint64_t> checksum =
         far::SharedPages::checksum_of(composition.made.get() + bytes_of_pages(i));
     std::memcpy(results.get() + i * sizeof checksum, &checksum, sizeof checksum);
@@ -96,6 +128,7 @@ void ComputeJob::store() {
 }
 
 void ComputeJob::run() {
+  if (!composition.fills.empty()) return patch();
   if (!composition.pages.empty()) return compose();
   operators != nullptr ? apply() : compute();
 }

@@ -2,10 +2,10 @@
 // that those that serve pages wait for nothing.
 //
 // A job is one message: at most 64 pieces, 256 KiB that are read once, so that it is done within a millisecond and
-// takes 36 KiB of memory, results included, and where pages are composed 256 KiB more. A connection has one job at a
-// time; further messages stay in its socket. Jobs are done in turn, so a client waits for no more than one job of
-// each other connection. That is the limit of time and memory of each; a client that goes is not waited for, and what
-// it asked for last is not begun.
+// takes 36 KiB of memory, results included, and where pages are made (compose, patch) 256 KiB more. A connection has
+// one job at a time; further messages stay in its socket. Jobs are done in turn, so a client waits for no more than
+// one job of each other connection. That is the limit of time and memory of each; a client that goes is not waited
+// for, and what it asked for last is not begun.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -39,6 +40,11 @@ struct ComputeJob {
     std::vector<std::byte> masks;  // of all pieces, one after the other
     std::uint64_t stamp = 0;       // of the write
     std::unique_ptr<std::byte[]> made;
+    // Of pages that are patched instead: for each what fills it, or nothing where it begins as the next piece; and
+    // what is then put where.
+    std::vector<std::optional<std::uint64_t>> fills;
+    std::vector<far::wire::Place> places;
+    std::vector<std::byte> elements;
   };
   Composition composition;
   hl_computation what{};
@@ -52,7 +58,7 @@ struct ComputeJob {
   int event = -1;                        // eventfd that is written to when the job is done
 
   bool done() const { return done_.load(std::memory_order_acquire); }  // pairs with finish()
-  // Writes what was composed. Of a job that is done.
+  // Writes the pages that were made. Of a job that is done.
   void store();
   // The client went: it need not be begun.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
@@ -63,6 +69,9 @@ struct ComputeJob {
   void compute();
   void apply();
   void compose();
+  void patch();
+  void put_elements();
+  void tell_checksums();
   void run();
   void finish();
   const std::byte* checked_ = nullptr;  // the page that was looked at last

@@ -105,6 +105,10 @@ class Connection {
   bool on_compose(const far::wire::Header& request, std::span<const std::byte> body);
   far::wire::Code prepare_composition(ComputeJob& job, std::span<const far::wire::PageNumber> pages,
                                       std::span<const far::wire::Piece> pieces);
+  bool on_patch(const far::wire::Header& request, std::span<const std::byte> body);
+  far::wire::Code prepare_patching(ComputeJob& job, std::span<const far::wire::Patched> pages);
+  far::wire::Code hold_targets(ComputeJob& job, std::span<const far::wire::PageNumber> pages,
+                               std::span<const far::wire::Piece> sources);
   far::wire::Code prepare_computation(ComputeJob& job, std::span<const far::wire::Piece> pieces);
   far::wire::Code prepare_application(ComputeJob& job, std::uint32_t field, std::span<const far::wire::Piece> pieces,
                                       std::span<const far::wire::Word> words);

@@ -206,10 +206,33 @@ Bytes composition(testing::FuzzInput& input) {
   return out;
 }
 
+// Pages that come from others or are filled, and elements, mostly within them.
+Bytes patching(testing::FuzzInput& input) {
+  const auto how = input.take<std::uint8_t>();
+  const std::uint32_t element = how % 2 == 0 ? 4 : 8, pages = how / 2 % 4 + 1u;
+  const auto count = static_cast<std::uint16_t>(how / 8 % 8);
+  Header header = make_patch_request(compose_field(pages, element), count, input.take<std::uint8_t>());
+  header.stamp = input.take<std::uint8_t>();
+  Bytes out;
+  put(out, bytes_of(header));
+  for (std::uint32_t i = 0; i < pages; ++i) {
+    const PageNumber page = take_page(input);
+    const Piece from = piece(input, take_page(input));
+    const bool fills = input.take<std::uint8_t>() % 4 == 0;
+    put(out, bytes_of(fills ? Patched{page, kNoPage, 0x3c3c3c3c3c3c3c3cu} : Patched{page, from.page, from.checksum}));
+  }
+  for (std::uint16_t i = 0; i < count; ++i)
+    put(out, bytes_of(Place{how >= 224 ? input.take<std::uint16_t>()
+                                       : make_place(i % pages, input.take<std::uint8_t>())}));
+  out.resize(out.size() + std::size_t{element} * count, kOwn);
+  return out;
+}
+
 Bytes request(testing::FuzzInput& input) {
   auto kind = input.take<std::uint8_t>();
   Bytes out;
   if (kind == 14 || kind == 30 || kind == 46) return composition(input);
+  if (kind == 62 || kind == 78 || kind == 94) return patching(input);
   if (kind % 16 == 15) {  // any bytes
     put(out, std::as_bytes(input.take_bytes(input.take<std::uint8_t>())));
     return out;

@@ -11,6 +11,9 @@
 
 namespace hinterland::far {
 
+// The checksum of a page while it is made at the server: any but 0.
+inline constexpr std::uint64_t kOnItsWay = 1;
+
 template <typename Ask>
 int TcpComputer::with_link_locked(const Ask& ask) {
   int result = -EAGAIN;

@@ -57,7 +57,7 @@ class FakeServer {
   }
   std::uint16_t port() const { return port_; }
 
-  // Lies in the next `times` replies to reads and to compose (slab_allocate for same_slab).
+  // Lies in the next `times` replies to reads, compose and patch (slab_allocate for same_slab).
   void lie(Lie lie, int times) {
     times_ = times;
     lie_ = lie;
@@ -79,7 +79,8 @@ class FakeServer {
     return discarded_;
   }
   std::atomic<bool> forget_sessions{false};
-  bool knows_ranges = true, composes = false;           // before a client connects
+  bool knows_ranges = true;
+  std::uint32_t composes = 0;                           // kComposes, kPatches; before a client connects
   std::atomic<int> ranges_asked{0}, composes_asked{0};  // messages
   std::atomic<int> connections{0};
 
@@ -139,7 +140,8 @@ class FakeServer {
         --hang_up_after_release;
         return;
       }
-      bool is_read = type == wire::Type::read || type == wire::Type::read_ranges || type == wire::Type::compose;
+      bool is_read = type == wire::Type::read || type == wire::Type::read_ranges || type == wire::Type::compose ||
+                     type == wire::Type::patch;
       Lie lie = is_read && times_ > 0 ? lie_.load() : Lie::none;
       if (lie != Lie::none) {
         --times_;
@@ -220,10 +222,11 @@ class FakeServer {
       session.slab_pages = kSlabPages;
       session.page_bytes = static_cast<std::uint32_t>(kPageSize);
       session.ranges = knows_ranges ? 1u : 0u;
-      session.composes = composes ? 1u : 0u;
+      session.composes = composes;
       put(wire::bytes_of(session));
     }
     if (type == wire::Type::compose) return compose(header, request, body);
+    if (type == wire::Type::patch) return patch(header, request, body);
     note_given_back(request, body);
     ranges_asked += type == wire::Type::read_ranges;
     for (std::size_t i = 0; i < request.count; ++i) {
@@ -249,6 +252,34 @@ class FakeServer {
     }
     EXPECT_EQ(all.size(), bytes_of_pages(pages.size()));
     header.stamp = echo_of(pages, pieces);
+    return store(header, pages, all);
+  }
+  std::vector<std::byte> patch(wire::Header header, const wire::Header& request, std::span<const std::byte> body) {
+    ++composes_asked;
+    const std::span patched(reinterpret_cast<const wire::Patched*>(body.data()), wire::composed_pages(request.slab));
+    const std::span places(reinterpret_cast<const wire::Place*>(body.data() + patched.size_bytes()), request.count);
+    const std::size_t element = wire::composed_element_bytes(request.slab);
+    const std::byte* from = body.data() + patched.size_bytes() + places.size_bytes();
+    std::vector<wire::PageNumber> pages;
+    std::vector<std::byte> all(bytes_of_pages(patched.size()));
+    for (std::size_t i = 0; i < patched.size(); ++i) {
+      pages.push_back(patched[i].page);
+      if (patched[i].from != wire::kNoPage)
+        std::memcpy(all.data() + bytes_of_pages(i), pages_[patched[i].from].data(), kPageSize);
+      else
+        for (std::size_t at = 0; at < kPageSize; at += 8)
+          std::memcpy(all.data() + bytes_of_pages(i) + at, &patched[i].word, 8);
+    }
+    for (const wire::Place place : places) {
+      std::memcpy(all.data() + bytes_of_pages(place_page(place)) + place_element(place) * element, from, element);
+      from += element;
+    }
+    header.stamp = echo_of(patched);
+    return store(header, pages, all);
+  }
+  // The reply with the pages' checksums.
+  std::vector<std::byte> store(const wire::Header& header, std::span<const wire::PageNumber> pages,
+                               std::span<const std::byte> all) {
     std::vector<std::byte> reply(sizeof header);
     std::memcpy(reply.data(), &header, sizeof header);
     for (std::size_t i = 0; i < pages.size(); ++i) {

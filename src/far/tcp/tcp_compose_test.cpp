@@ -60,7 +60,7 @@ TEST_F(TcpCompose, AnOlderServerIsNeverAsked) {
 }
 
 TEST_F(TcpCompose, WhatIsComposedCanBeRead) {
-  server.composes = true;
+  server.composes = wire::kComposes;
   open();
   EXPECT_TRUE(device->composes());
   ASSERT_EQ(compose(), 0);
@@ -71,7 +71,7 @@ TEST_F(TcpCompose, WhatIsComposedCanBeRead) {
 
 // Of a copy the client knows the checksum; of another page it notices when it reads it.
 TEST_F(TcpCompose, AWrongChecksumIsNeverOtherBytes) {
-  server.composes = true;
+  server.composes = wire::kComposes;
   open();
   server.lie(Lie::bad_content, 1);  // in the last checksum
   ASSERT_EQ(compose(), 0);
@@ -91,7 +91,7 @@ class TcpComposeLies : public TcpCompose, public ::testing::WithParamInterface<L
 
 // Once: the client connects anew and asks again. Twice: it leaves the pages to its caller, and goes on.
 TEST_P(TcpComposeLies, AreToldOnce) {
-  server.composes = true;
+  server.composes = wire::kComposes;
   open(GetParam() == Lie::silence ? 1'000'000'000 : 60'000'000'000);
   server.lie(GetParam(), 1);
   ASSERT_EQ(compose(), 0);
@@ -100,7 +100,7 @@ TEST_P(TcpComposeLies, AreToldOnce) {
 }
 
 TEST_P(TcpComposeLies, AreToldAgain) {
-  server.composes = true;
+  server.composes = wire::kComposes;
   open(1'000'000'000);
   server.lie(GetParam(), 2);
   EXPECT_NE(compose(), 0);

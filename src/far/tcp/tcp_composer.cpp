@@ -12,12 +12,6 @@
 #include "far/tcp/computer_link.hpp"
 
 namespace hinterland::far {
-namespace {
-
-constexpr std::uint64_t kOnItsWay = 1;  // any but 0
-
-}  // namespace
-
 // The body of a message as it grows.
 class TcpComputer::ComposedList {
  public:
@@ -69,14 +63,14 @@ int TcpComputer::compose(std::uint32_t element_bytes, std::span<const ComposedPa
   Composed asked{element_bytes, pages, parts, done};
   LockGuard lock(mutex_);
   return -with_link_locked([&] {
-    return go_through<ComposedMessage>(
-        asked, asked.pages.size(), [&](ComposedMessage* message) { return send_composed_locked(asked, message); },
-        [&](const ComposedMessage& message) { return receive_composed_locked(asked, message); });
+    return go_through<MadeMessage>(
+        asked, asked.pages.size(), [&](MadeMessage* message) { return send_composed_locked(asked, message); },
+        [&](const MadeMessage& message) { return receive_composed_locked(asked, message); });
   });
 }
 
 // The next pages whose sources the server has; none may be left.
-int TcpComputer::send_composed_locked(Composed& asked, ComposedMessage* message) {
+int TcpComputer::send_composed_locked(Composed& asked, MadeMessage* message) {
   ComposedList list(asked.element_bytes);
   SharedPages& known = device_.pages();
   auto checksum_of = [&](FarPage page) { return known.contains(page) ? known.checksum(page) : 0; };
@@ -98,32 +92,38 @@ int TcpComputer::send_composed_locked(Composed& asked, ComposedMessage* message)
   if (message->count == 0) return 0;
   message->id = next_id_++;
   message->field = list.field();
-  message->parts = list.parts();
+  message->listed = list.parts();
   message->echo = wire::echo_of(list.pages(), list.pieces());
-  wire::Header header = wire::make_compose_request(message->field, message->parts, message->id);
+  wire::Header header = wire::make_compose_request(message->field, message->listed, message->id);
   header.stamp = known.take_stamp();
   std::array<std::byte, wire::kRequestPrefixMax> bytes;
   const std::size_t end = list.write(header, bytes);
   return send_all(link_.descriptor(), std::span(bytes).first(end), now_ns() + device_.timeout_ns());
 }
 
-int TcpComputer::receive_composed_locked(Composed& asked, const ComposedMessage& message) {
+// The reply to a message by which pages are made: none where it is refused, and these pages are left to the caller.
+int TcpComputer::receive_checksums_locked(wire::Type type, const MadeMessage& message, Checksums* told,
+                                          std::size_t* count) {
   const std::uint64_t deadline = now_ns() + device_.timeout_ns();
   wire::Header bytes, reply;
   int result = receive_all(link_.descriptor(), std::as_writable_bytes(std::span(&bytes, 1)), deadline);
   if (result != 0) return result;
   if (wire::parse_reply(wire::bytes_of(bytes), &reply) != wire::Fault::none || reply.id != message.id ||
-      reply.type != (static_cast<std::uint16_t>(wire::Type::compose) | wire::kReplyBit) ||
-      reply.count != message.parts || reply.slab != message.field || reply.stamp != message.echo)
+      reply.type != (static_cast<std::uint16_t>(type) | wire::kReplyBit) || reply.count != message.listed ||
+      reply.slab != message.field || reply.stamp != message.echo)
     return -EPROTO;
-  if (reply.length == 0) return 0;  // refused: these pages are left to the caller
-  std::array<wire::Le<std::uint64_t>, wire::kPagesMax> checksums;
-  const auto told = std::as_writable_bytes(std::span(checksums)).first(reply.length);
-  result = receive_all(link_.descriptor(), told, deadline);
-  for (std::size_t i = 0; result == 0 && i < message.count; ++i) {
+  *count = reply.length / sizeof(std::uint64_t);
+  return receive_all(link_.descriptor(), std::as_writable_bytes(std::span(*told)).first(reply.length), deadline);
+}
+
+int TcpComputer::receive_composed_locked(Composed& asked, const MadeMessage& message) {
+  Checksums told;
+  std::size_t count = 0;
+  const int result = receive_checksums_locked(wire::Type::compose, message, &told, &count);
+  for (std::size_t i = 0; result == 0 && i < count; ++i) {
     const std::uint32_t page = message.which[i];
-    if (!tells_right(asked, page, checksums[i])) continue;
-    device_.pages().set(asked.pages[page].page, checksums[i]);
+    if (!tells_right(asked, page, told[i])) continue;
+    device_.pages().set(asked.pages[page].page, told[i]);
     asked.done[page] = true;
   }
   return result;

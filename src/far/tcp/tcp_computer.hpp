@@ -2,9 +2,9 @@
 // nothing. One thread at a time; others wait for it, page faults never do.
 //
 // A connection that fails is made anew once, and what has no answer is asked again: nothing is changed by it, or only
-// pages that are nobody's yet (compose). If that fails too, the pieces are left to the caller, who reads the pages;
-// whether the device is lost is found out there. A server that did not answer is not asked again for as long as it is
-// waited for.
+// pages that are nobody's yet (compose, patch). If that fails too, the pieces are left to the caller, who reads the
+// pages; whether the device is lost is found out there. A server that did not answer is not asked again for as long
+// as it is waited for.
 #pragma once
 
 #include <array>
@@ -31,6 +31,9 @@ class TcpComputer {
   // As Device::compose(); tcp_composer.cpp.
   int compose(std::uint32_t element_bytes, std::span<const ComposedPage> pages, std::span<const ComposedPart> parts,
               bool* done);
+  // As Device::patch(); tcp_patcher.cpp.
+  int patch(std::uint32_t element_bytes, std::span<const PatchedPage> pages, std::span<const hl_patch> patches,
+            bool* done);
   // In a forked child, around joining the session.
   void before_join_in_child();
   void after_join_in_child();
@@ -71,14 +74,24 @@ class TcpComputer {
     bool* done;
     std::size_t next = 0;  // page that is looked at next
   };
-  struct ComposedMessage {
+  struct Patching {
+    std::uint32_t element_bytes;
+    std::span<const PatchedPage> pages;
+    std::span<const hl_patch> patches;
+    bool* done;
+    std::size_t next = 0;  // page that is looked at next
+  };
+  // Pages that are made at the server (compose, patch).
+  struct MadeMessage {
     std::size_t begin = 0;  // number of the page from which on it was gathered
     std::uint64_t id = 0, echo = 0;
     std::uint32_t field = 0;
-    std::uint16_t parts = 0, count = 0;
+    std::uint16_t listed = 0, count = 0;               // parts or elements, and pages
     std::array<std::uint32_t, wire::kPagesMax> which;  // pages, by number
   };
+  using Checksums = std::array<wire::Le<std::uint64_t>, wire::kPagesMax>;
   class ComposedList;
+  class PatchedList;
 
   // Runs ask() over the connection, which is made anew where need be; twice at most. ask: 0 or -errno, as this.
   template <typename Ask>
@@ -86,9 +99,12 @@ class TcpComputer {
   // asked.next goes through what is asked for, several messages ahead of the answers.
   template <typename AMessage, typename AnAsked, typename Send, typename Receive>
   static int go_through(AnAsked& asked, std::size_t size, const Send& send, const Receive& receive);
-  int send_composed_locked(Composed& asked, ComposedMessage* message);
-  int receive_composed_locked(Composed& asked, const ComposedMessage& message);
+  int send_composed_locked(Composed& asked, MadeMessage* message);
+  int receive_composed_locked(Composed& asked, const MadeMessage& message);
   bool tells_right(const Composed& asked, std::size_t page, std::uint64_t checksum) const;
+  int send_patched_locked(Patching& asked, MadeMessage* message);
+  int receive_patched_locked(Patching& asked, const MadeMessage& message);
+  int receive_checksums_locked(wire::Type type, const MadeMessage& message, Checksums* told, std::size_t* count);
   int run_locked(Asked& asked);
   int find_locked(Asked& asked, bool* is_there);
   void note_locked(const OperatorName& which, bool is_there, std::uint32_t field);

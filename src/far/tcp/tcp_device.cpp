@@ -81,7 +81,8 @@ Status TcpDevice::open_session(const std::vector<Endpoint>& endpoints) {
       operations_ = control_.session().operations & hl::far::detail::operations_known;
       info_.ranges = control_.session().ranges != 0;
       has_operators_ = control_.session().operators != 0;
-      composes_ = control_.session().composes != 0;
+      composes_ = (control_.session().composes & wire::kComposes) != 0;
+      patches_ = (control_.session().composes & wire::kPatches) != 0;
       anchor();
       return {};
     }

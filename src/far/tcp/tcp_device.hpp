@@ -77,6 +77,11 @@ class TcpDevice final : public Device {
               bool* done) override {
     return computer_.compose(element_bytes, pages, parts, done);
   }
+  bool patches() const override { return patches_; }
+  int patch(std::uint32_t element_bytes, std::span<const PatchedPage> pages, std::span<const hl_patch> patches,
+            bool* done) override {
+    return computer_.patch(element_bytes, pages, patches, done);
+  }
   int lost() const override { return lost_.load(std::memory_order_relaxed); }
   std::size_t descriptors(int* out, std::size_t max) const override { return descriptors_.list(out, max); }
 
@@ -148,7 +153,7 @@ class TcpDevice final : public Device {
 
   DescriptorSet descriptors_;  // of all connections and channels
   std::uint32_t operations_ = 0;
-  bool has_operators_ = false, composes_ = false;
+  bool has_operators_ = false, composes_ = false, patches_ = false;
   TcpComputer computer_{*this, descriptors_};
   std::optional<KeptFile> anchor_;
 

@@ -29,6 +29,8 @@ Shape shape_of(Type type) {
     case Type::read_ranges:
     case Type::compose:
       return {true, 1, kPagesMax};
+    case Type::patch:
+      return {true, 0, kPatchesMax};
   }
   return {false, 0, 0};
 }
@@ -43,7 +45,8 @@ static_assert(compute_reply_bytes(hl::far::detail::distinct, kPagesMax) <= kComp
 
 // Whose field `slab` says how long the reply is.
 bool sizes_reply(Type type) {
-  return type == Type::compute || type == Type::apply || type == Type::read_ranges || type == Type::compose;
+  return type == Type::compute || type == Type::apply || type == Type::read_ranges || type == Type::compose ||
+         type == Type::patch;
 }
 bool request_has_slab(Type type) { return type == Type::slab_release || sizes_reply(type); }
 bool reply_has_slab(Type type) {
@@ -103,6 +106,9 @@ bool request_length(Type type, std::uint16_t count, std::uint32_t slab, std::uin
     case Type::compose:
       *length = compose_request_bytes(slab, count);
       return *length != 0;
+    case Type::patch:
+      *length = patch_request_bytes(slab, count);
+      return *length != 0;
     default:
       *length = 0;
       return true;
@@ -129,8 +135,9 @@ bool reply_length(Type type, std::uint16_t count, std::uint32_t slab, std::uint3
       *length = slab;
       return slab >= count && slab <= count * kPageSize;
     case Type::compose:
+    case Type::patch:
       *length = static_cast<std::uint32_t>(sizeof(Le<std::uint64_t>)) * composed_pages(slab);
-      return compose_request_bytes(slab, count) != 0;
+      return (type == Type::patch ? patch_request_bytes(slab, count) : compose_request_bytes(slab, count)) != 0;
     default:
       *length = 0;
       return true;
@@ -203,6 +210,12 @@ Fault check_pieces(std::span<const Piece> pieces) {
   return Fault::none;
 }
 
+Fault check_patched(std::span<const Patched> pages) {
+  for (const Patched& each : pages)
+    if (each.page >= kPageNumbers || (each.from >= kPageNumbers && each.from != kNoPage)) return Fault::page_number;
+  return Fault::none;
+}
+
 std::optional<std::uint32_t> chosen_bytes(const Piece& piece, std::uint32_t element_bytes,
                                           std::span<const std::byte> mask) {
   const auto chosen = hl::far::detail::chosen_bytes(element_bytes, piece.offset, piece.bytes,
@@ -230,6 +243,12 @@ std::uint64_t echo_of(std::span<const Piece> pieces) {
 
 std::uint64_t echo_of(std::span<const PageNumber> pages, std::span<const Piece> pieces) {
   return echo_with(echo_of(pages), echo_of(pieces));
+}
+
+std::uint64_t echo_of(std::span<const Patched> pages) {
+  std::uint64_t echo = pages.size();
+  for (const Patched& each : pages) echo = echo_with(echo_with(echo, each.page), each.from);
+  return echo;
 }
 
 Header make_request(Type type, std::uint16_t count, std::uint64_t id) {
@@ -264,6 +283,13 @@ Header make_ranges_request(std::uint32_t bytes, std::uint16_t count, std::uint64
 Header make_compose_request(std::uint32_t field, std::uint16_t count, std::uint64_t id) {
   Header header = make_request(Type::compose, count, id);
   header.length = compose_request_bytes(field, count);
+  header.slab = field;
+  return header;
+}
+
+Header make_patch_request(std::uint32_t field, std::uint16_t count, std::uint64_t id) {
+  Header header = make_request(Type::patch, count, id);
+  header.length = patch_request_bytes(field, count);
   header.slab = field;
   return header;
 }

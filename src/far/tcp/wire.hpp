@@ -25,13 +25,15 @@
 //   read_ranges    count * Range                             the bytes of one range after the other
 //   compose        pages * page number, count * Piece,       pages * checksum
 //                  count * mask
+//   patch          pages * Patched, count * Place,           pages * checksum
+//                  count * element
 //
 // A reply whose status is not ok has no body. A client asks for nothing to be computed that the reply to session_open
 // or session_join does not offer, for operators only where that says that there are some, and for ranges and for
-// pages to be composed only where it says that the server knows them.
+// pages to be composed or patched only where it says that the server knows them.
 //
-// Stamps order writes and discards of one session that travel on different connections: each write, each compose and
-// each discard carries a number from one counter of the session (header.stamp). The server remembers the stamp of the
+// Stamps order writes and discards of one session that travel on different connections: each write, compose, patch
+// and discard carries a number from one counter of the session (header.stamp). The server remembers the stamp of the
 // last write of each page, drops older writes (resent after a reconnect), and ignores discards older than the write.
 #pragma once
 
@@ -95,6 +97,7 @@ enum class Type : std::uint16_t {
   apply = 12,
   read_ranges = 13,
   compose = 14,
+  patch = 15,
 };
 inline constexpr std::uint16_t kReplyBit = 0x8000;
 
@@ -104,9 +107,9 @@ enum class Code : std::uint32_t {
   session_unknown = 2,  // join: the server restarted, or the session ended
   too_many = 3,         // sessions, or connections of a session
   not_yours = 4,        // a page or slab that this session does not have
-  bad_request = 5,      // out of place: a second session_open, a token in use; compute, compose: it makes no sense
-  damaged = 6,          // compute, apply, compose: a page is not the one that the client means, by its checksum
-  no_operator = 7,      // find_operator, apply: it is not, or no longer, there
+  bad_request = 5,      // out of place: a second session_open, a token in use; compute, compose, patch: no sense
+  damaged = 6,      // compute, apply, compose, patch: a page is not the one that the client means, by its checksum
+  no_operator = 7,  // find_operator, apply: it is not, or no longer, there
 };
 inline constexpr std::uint32_t kCodes = 8;
 
@@ -115,11 +118,12 @@ struct Header {
   Le<std::uint16_t> type;    // Type, with kReplyBit in replies
   Le<std::uint16_t> count;   // pages or runs; 0 for other types
   Le<std::uint64_t> id;      // chosen by the client, echoed by the server
-  Le<std::uint64_t> stamp;   // write, compose, discard: see above. Reply to what has a list: echo_of() it. Else 0
+  Le<std::uint64_t>
+      stamp;  // write, compose, patch, discard: see above. Reply to what has a list: echo_of() it. Else 0
   Le<std::uint32_t> status;  // replies: Code. Requests: 0
   Le<std::uint32_t> slab;    // slab_release, and the reply to slab_allocate; compute: the operation; apply, and the
                              // reply to find_operator: operator_field(); read_ranges: bytes of all ranges together;
-                             // compose: compose_field(). Else 0
+                             // compose, patch: compose_field(). Else 0
 };
 static_assert(sizeof(Header) == 32 && alignof(Header) == 1);
 static_assert(offsetof(Header, type) == 4 && offsetof(Header, count) == 6 && offsetof(Header, id) == 8);
@@ -147,9 +151,10 @@ struct SessionReply {
   Le<std::uint32_t> operations;  // bit n: the server computes hl_computation's operation n; an older server: 0
   Le<std::uint32_t> operators;   // how many there are to be found; an older server: 0
   Le<std::uint32_t> ranges;      // 1: the server knows read_ranges; an older server: 0
-  Le<std::uint32_t> composes;    // 1: the server knows compose; an older server, or one that computes nothing: 0
+  Le<std::uint32_t> composes;    // kComposes, kPatches: what the server knows; one that computes nothing: 0
 };
 static_assert(sizeof(SessionReply) == 32 && offsetof(SessionReply, operations) == 16);
+inline constexpr std::uint32_t kComposes = 1, kPatches = 2;
 
 using PageNumber = Le<std::uint64_t>;  // FarPage::value within the session
 
@@ -230,6 +235,27 @@ constexpr std::uint32_t mask_bytes(std::uint32_t element_bytes) {
 // 0: the field makes no sense, or the request would be too long.
 constexpr std::uint32_t compose_request_bytes(std::uint32_t field, std::uint16_t count);
 
+// Pages are made of what others hold, or filled, and then single elements are put into them. The server tells the new
+// pages' checksums, or changes nothing. The field in the header is compose_field(), and elements have 4 or 8 bytes.
+struct Patched {
+  PageNumber page;         // that is written
+  PageNumber from;         // what it holds before the elements are put; kNoPage: `word` again and again
+  Le<std::uint64_t> word;  // of the page that it comes from, the checksum
+};
+static_assert(sizeof(Patched) == 24 && offsetof(Patched, word) == 16);
+inline constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
+// Where an element is put: in the upper bits which of the message's pages it is, in the lower ones which element.
+using Place = Le<std::uint16_t>;
+inline constexpr std::uint32_t kPlaceBits = 10;
+constexpr std::uint16_t make_place(std::size_t page, std::uint32_t element) {
+  return static_cast<std::uint16_t>(page << kPlaceBits | element);
+}
+constexpr std::size_t place_page(Place place) { return place >> kPlaceBits; }
+constexpr std::uint32_t place_element(Place place) { return place & ((1u << kPlaceBits) - 1); }
+static_assert(kPagesMax <= 1 << (16 - kPlaceBits) && kPageSize / 4 == 1 << kPlaceBits);
+// 0: the field makes no sense, or the request would be too long.
+constexpr std::uint32_t patch_request_bytes(std::uint32_t field, std::uint16_t count);
+
 // Bytes of a request that lie before page contents: header and list. What a server receives in one piece.
 inline constexpr std::size_t kRequestPrefixMax = 4096;
 static_assert(sizeof(Header) + sizeof(ApplyRequest) + (sizeof(Piece) + sizeof(Word)) * kPagesMax <=
@@ -244,6 +270,15 @@ constexpr std::uint32_t compose_request_bytes(std::uint32_t field, std::uint16_t
   const std::size_t bytes = sizeof(PageNumber) * pages + (sizeof(Piece) + mask_bytes(element)) * count;
   return sizeof(Header) + bytes <= kRequestPrefixMax ? static_cast<std::uint32_t>(bytes) : 0;
 }
+constexpr std::uint32_t patch_request_bytes(std::uint32_t field, std::uint16_t count) {
+  const std::uint32_t pages = composed_pages(field), element = composed_element_bytes(field);
+  if (pages == 0 || pages > kPagesMax || (element != 4 && element != 8)) return 0;
+  const std::size_t bytes = sizeof(Patched) * pages + (sizeof(Place) + element) * count;
+  return sizeof(Header) + bytes <= kRequestPrefixMax ? static_cast<std::uint32_t>(bytes) : 0;
+}
+// More elements do not fit in a message with one page.
+inline constexpr std::uint16_t kPatchesMax =
+    (kRequestPrefixMax - sizeof(Header) - sizeof(Patched)) / (sizeof(Place) + 4);
 // The body of a successful reply to compute.
 constexpr std::uint32_t compute_reply_bytes(std::uint32_t operation, std::uint16_t count) {
   return static_cast<std::uint32_t>(hl::far::detail::result_bytes(operation, count));
@@ -274,6 +309,8 @@ Fault check_runs(std::span<const Run> runs);
 Fault check_ranges(std::span<const Range> ranges, std::uint32_t bytes);
 // Page numbers in range, bytes within the page.
 Fault check_pieces(std::span<const Piece> pieces);
+// Page numbers in range.
+Fault check_patched(std::span<const Patched> pages);
 
 // Bytes that the piece's mask chooses; nothing: there are bits behind its last element, or not whole elements.
 std::optional<std::uint32_t> chosen_bytes(const Piece& piece, std::uint32_t element_bytes,
@@ -284,6 +321,7 @@ std::optional<std::uint32_t> chosen_bytes(const Piece& piece, std::uint32_t elem
 std::uint64_t echo_of(std::span<const PageNumber> pages);
 std::uint64_t echo_of(std::span<const Piece> pieces);
 std::uint64_t echo_of(std::span<const PageNumber> pages, std::span<const Piece> pieces);  // of compose
+std::uint64_t echo_of(std::span<const Patched> pages);
 
 Header make_request(Type type, std::uint16_t count, std::uint64_t id);
 // Of compute: the operation; of apply: operator_field().
@@ -293,11 +331,19 @@ Header make_apply_request(std::uint32_t field, std::uint16_t count, std::uint64_
 Header make_ranges_request(std::uint32_t bytes, std::uint16_t count, std::uint64_t id);
 // Of compose_field(). Its length is 0 where compose_request_bytes() is.
 Header make_compose_request(std::uint32_t field, std::uint16_t count, std::uint64_t id);
+// The same, of patch_request_bytes().
+Header make_patch_request(std::uint32_t field, std::uint16_t count, std::uint64_t id);
 Header make_reply(const Header& request, Code code);
 
 // The errno that a client reports for a reply's status.
 int error_of(Code code);
 
+// What is listed in a message, where it lies: the structs above have no alignment.
+template <typename T>
+std::span<const T> list_of(std::span<const std::byte> bytes) {
+  static_assert(alignof(T) == 1);
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
 template <typename T>
 std::span<const std::byte> bytes_of(const T& object) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -88,6 +88,13 @@ inline void exercise_requests(std::span<const std::byte> bytes) {
       }
       static_cast<void>(echo_of(pages, pieces));
     }
+    if (type == Type::patch) {
+      std::span pages(reinterpret_cast<const Patched*>(body.data()), composed_pages(header.slab));
+      const std::size_t element = sizeof(Place) + composed_element_bytes(header.slab);
+      HL_CHECK_OP(pages.size_bytes() + element * header.count, ==, body.size());
+      static_cast<void>(check_patched(pages));
+      static_cast<void>(echo_of(pages));
+    }
     Header reply = make_reply(header, Code::ok), parsed;
     HL_CHECK(parse_reply(bytes_of(reply), &parsed) == Fault::none);
     bytes = bytes.subspan(std::min(bytes.size(), sizeof header + header.length));

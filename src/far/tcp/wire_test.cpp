@@ -111,6 +111,45 @@ TEST(Wire, WhatIsComposedSaysHowLongRequestAndReplyAre) {
   EXPECT_EQ(judge_request(make_compose_request(compose_field(1, 4), 40, 7)), Fault::count) << "40 masks of 128 bytes";
 }
 
+TEST(Wire, WhatIsPatchedSaysHowLongRequestAndReplyAre) {
+  for (std::uint32_t element : {4u, 8u})
+    for (std::uint32_t pages : {1u, 3u, kPagesMax + 0u})
+      for (std::uint32_t count : {0u, 1u, 200u}) {
+        Header request = make_patch_request(compose_field(pages, element), static_cast<std::uint16_t>(count), 77);
+        Header parsed;
+        ASSERT_EQ(parse_request(bytes_of(request), &parsed), Fault::none);
+        EXPECT_EQ(parsed.length, 24 * pages + count * (2 + element));
+        ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::ok)), &parsed), Fault::none);
+        EXPECT_EQ(parsed.length, 8 * pages);
+        ASSERT_EQ(parse_reply(bytes_of(make_reply(request, Code::damaged)), &parsed), Fault::none);
+        EXPECT_EQ(parsed.length, 0u);
+      }
+  EXPECT_EQ(judge_request(make_patch_request(compose_field(1, 4), kPatchesMax, 7)), Fault::none);
+  EXPECT_EQ(judge_request(make_patch_request(compose_field(1, 4), kPatchesMax + 1, 7)), Fault::count);
+  EXPECT_EQ(judge_request(make_patch_request(compose_field(2, 4), kPatchesMax, 7)), Fault::count);
+  EXPECT_EQ(judge_request(make_patch_request(compose_field(1, 8), kPatchesMax, 7)), Fault::count);
+  for (std::uint32_t field : {compose_field(0, 8), compose_field(kPagesMax + 1, 8), compose_field(1, 0),
+                              compose_field(1, 2), compose_field(1, 16), UINT32_MAX})
+    EXPECT_EQ(judge_request(make_patch_request(field, 1, 7)), Fault::count) << field;
+}
+
+TEST(Wire, PlacesNameEachElementOfEachPage) {
+  for (std::size_t page : {std::size_t{0}, std::size_t{1}, std::size_t{kPagesMax - 1}})
+    for (std::uint32_t element : {0u, 1u, 511u, 1023u}) {
+      const Place place = make_place(page, element);
+      EXPECT_EQ(place_page(place), page);
+      EXPECT_EQ(place_element(place), element);
+    }
+}
+
+TEST(Wire, PatchedPagesAreInRange) {
+  const std::uint64_t last = kPageNumbers - 1;
+  EXPECT_EQ(check_patched(std::array<Patched, 2>{{{last, last, 1u}, {0u, kNoPage, 1u}}}), Fault::none);
+  EXPECT_EQ(check_patched(std::array<Patched, 1>{{{kPageNumbers, 0u, 1u}}}), Fault::page_number);
+  EXPECT_EQ(check_patched(std::array<Patched, 1>{{{kNoPage, 0u, 1u}}}), Fault::page_number);
+  EXPECT_EQ(check_patched(std::array<Patched, 1>{{{0u, kPageNumbers, 1u}}}), Fault::page_number);
+}
+
 TEST(Wire, MasksChooseWholeElementsOfTheirPiece) {
   std::array<std::byte, 64> mask{};
   auto chosen = [&](std::uint16_t offset, std::uint16_t bytes) {
@@ -187,7 +226,7 @@ TEST(Wire, RejectsWhatDoesNotFit) {
   EXPECT_EQ(judge_request(bad), Fault::count);
   bad = good, bad.count = 0;
   EXPECT_EQ(judge_request(bad), Fault::count);
-  bad = good, bad.type = 15;
+  bad = good, bad.type = 16;
   EXPECT_EQ(judge_request(bad), Fault::type);
   bad = good, bad.type = good.type | kReplyBit;
   EXPECT_EQ(judge_request(bad), Fault::type) << "a reply is not a request";
@@ -247,6 +286,10 @@ TEST(Wire, SurvivesRandomAndDamagedBytes) {
             operator_field(static_cast<std::uint32_t>(random() % 70), static_cast<std::uint32_t>(random() % 600));
       if (random() % 8 == 0)
         header = make_compose_request(
+            compose_field(static_cast<std::uint32_t>(random() % 4), static_cast<std::uint32_t>(random() % 3 * 4)),
+            static_cast<std::uint16_t>(random() % 4), random());
+      if (random() % 8 == 0)
+        header = make_patch_request(
             compose_field(static_cast<std::uint32_t>(random() % 4), static_cast<std::uint32_t>(random() % 3 * 4)),
             static_cast<std::uint16_t>(random() % 4), random());
       std::memcpy(bytes.data() + 1, &header, sizeof header);
