@@ -16,8 +16,7 @@ namespace hinterland {
 template <typename Does>
 std::optional<far::FarPage> borrow_far(Core& core, PageIndex page, const Does& does_this) {
   PageWord word;
-  if (!core.pages.is_used(page) || core.pages[page].load().state() != PageState::far) return std::nullopt;
-  if (!core.transitions.try_lock(page, PageState::far, &word)) return std::nullopt;
+  if (!core.pages.is_used(page) || !core.transitions.try_lock(page, PageState::far, &word)) return std::nullopt;
   const far::FarPage there = word.far_page();
   const bool does = does_this(there.device());
   if (does) core.devices.borrow({&there, 1});

@@ -41,6 +41,9 @@ std::vector<Pair> all_pairs() {
   for (Kind other : {Kind::read, Kind::write, Kind::evict, Kind::evict_direct, Kind::drop, Kind::protect, Kind::unmap,
                      Kind::fork, Kind::fork_fails, Kind::replace})
     pairs.emplace_back(other, Kind::replace);
+  for (Kind other :
+       {Kind::read, Kind::write, Kind::evict, Kind::drop, Kind::remap_keep, Kind::fork, Kind::replace, Kind::patch})
+    pairs.emplace_back(other, Kind::patch);
   const std::vector<Kind> calls = {Kind::drop,       Kind::protect, Kind::fork, Kind::fork_fails,
                                    Kind::remap_keep, Kind::unmap,   Kind::remap};
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -94,8 +97,8 @@ InterleavingOptions one_page() {
   return options;
 }
 
-const std::vector<Kind> kEssential = {Kind::write,      Kind::evict, Kind::drop,
-                                      Kind::remap_keep, Kind::fork,  Kind::replace};
+const std::vector<Kind> kEssential = {Kind::write, Kind::evict,   Kind::drop, Kind::remap_keep,
+                                      Kind::fork,  Kind::replace, Kind::patch};
 
 TEST_F(PageMachineSchedules, OverMove) { explore_all(one_page(), "move"); }
 
@@ -185,7 +188,7 @@ TEST_F(PageMachineSchedules, RandomSchedulesOfManyMovers) {
         {Kind::drop, Kind::unmap, Kind::protect, Kind::remap, Kind::remap_keep, Kind::reuse, Kind::read, Kind::write},
         300, random());
     interleaving.add_random({Kind::fork, Kind::fork_fails}, 100, random());
-    interleaving.add_random({Kind::replace}, 100, random());
+    interleaving.add_random({Kind::replace, Kind::patch}, 100, random());
     interleaving.add_random({Kind::evict}, 300, random());
     interleaving.add_random({Kind::evict_direct}, 300, random());
     std::string wrong = interleaving.run([&](auto ready) { return random() % ready.size(); });

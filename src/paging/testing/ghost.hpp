@@ -48,12 +48,14 @@ class Ghost {
       word.may_be = {0};
       word.value = 0;
     }
+    pages_[page].changed = ++clock_;
     allow_pending(page);
   }
   void end_moving(std::size_t page, std::uint64_t began, const Ghost& before) {
     --pages_[page].racing;
     for (std::size_t i = 0; i < kWords; ++i)
       if (at(page, i).written <= began) at(page, i).may_be = before.pages_[page].words[i].may_be;
+    pages_[page].changed = ++clock_;
     allow_pending(page);
   }
   // Between the two, the page may come to hold these values instead, all at one moment.
@@ -80,6 +82,25 @@ class Ghost {
       if (alone) word.may_be = {values[i]};
     }
   }
+  // Between the two, word 0, which nobody writes by itself, may come to hold this value; the others stay.
+  std::uint64_t begin_patching(std::size_t page, std::uint64_t value) {
+    ++pages_[page].patching;
+    allow(at(page, 0), value);
+    return ++clock_;
+  }
+  void end_patching(std::size_t page, std::uint64_t began, std::uint64_t value, bool patched) {
+    Word& word = at(page, 0);
+    const bool alone = --pages_[page].patching == 0 && pages_[page].racing == 0 && pages_[page].changed < began &&
+                       word.written < began;
+    if (patched) {
+      word.written = ++clock_;
+      word.value = value;
+      allow(word, value);
+      if (alone) word.may_be = {value};
+    } else if (alone) {
+      std::erase(word.may_be, value);
+    }
+  }
   // What was written last to each word since then; 0: nothing.
   using Racing = std::array<std::uint64_t, kWords>;
   Racing written_since(std::size_t page, std::uint64_t began) const {
@@ -95,13 +116,13 @@ class Ghost {
   }
   // After a look at what is there, which was allowed: it stays, unless something races.
   void seen(std::size_t page, std::size_t word, std::uint64_t value) {
-    if (pages_[page].racing == 0) at(page, word).may_be = {value};
+    if (pages_[page].racing == 0 && (word != 0 || pages_[page].patching == 0)) at(page, word).may_be = {value};
   }
 
   std::uint64_t hash() const {
     std::uint64_t hash = 0;
     for (const Page& page : pages_) {
-      hash = mix(hash, page.racing);
+      hash = mix(hash, page.racing | page.patching << 8);
       for (const Word& word : page.words)
         for (std::uint64_t value : word.may_be) hash = mix(hash, value + 1);
     }
@@ -115,7 +136,8 @@ class Ghost {
   };
   struct Page {
     std::array<Word, kWords> words;
-    unsigned racing = 0;
+    unsigned racing = 0, patching = 0;
+    std::uint64_t changed = 0;   // when it was last cleared or moved
     std::vector<Words> pending;  // what may take its place at any moment
   };
   void allow_pending(std::size_t page) {

@@ -390,8 +390,9 @@ std::uint64_t Interleaving::state() const {
 }
 
 std::string name_of(MoverSpec mover) {
-  static constexpr std::array kNames = {"read",  "write",      "evict", "evict-direct", "drop",  "unmap", "protect",
-                                        "remap", "remap-keep", "fork",  "fork-fails",   "reuse", "hold",  "replace"};
+  static constexpr std::array kNames = {"read",       "write",   "evict", "evict-direct", "drop",
+                                        "unmap",      "protect", "remap", "remap-keep",   "fork",
+                                        "fork-fails", "reuse",   "hold",  "replace",      "patch"};
   static constexpr std::array kParts = {"", "-first", "-last"};
   return std::string(kNames[static_cast<std::size_t>(mover.kind)]) + kParts[static_cast<std::size_t>(mover.part)];
 }

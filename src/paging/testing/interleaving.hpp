@@ -36,6 +36,8 @@ enum class MoverKind : std::uint8_t {
   // Pages that a device wrote take the place of these, each at one moment, where they are not resident
   // (pager_compose.cpp)
   replace,
+  // The same with one word changed of what they hold, where they are far all the while (pager_patch.cpp)
+  patch,
 };
 // The pages that it works on: of two, the range that a call of the program names. A thread reads or writes one page,
 // for `all` the last. The evictors and fork always take all.
@@ -158,6 +160,8 @@ class Interleaving final : public Explored, public Scheduler::Listener {
   void protect(Range range);
   void hold(Range range);
   void replace(Range range);
+  void patch(Range range);
+  bool patch_far(far::FarPage from, far::FarPage to, std::uint64_t value);
   bool write_far(far::FarPage page, const std::array<std::uint64_t, Ghost::kWords>& words);
   void remap(bool keep_old);
   void look_behind();

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/inside.hpp"
+#include "paging/offloading.hpp"
 #include "paging/testing/interleaving.hpp"
 
 #ifndef MREMAP_DONTUNMAP
@@ -76,6 +77,8 @@ void Interleaving::act(MoverKind kind, Range range, std::size_t who) {
       return hold(range);
     case MoverKind::replace:
       return replace(range);
+    case MoverKind::patch:
+      return patch(range);
   }
 }
 
@@ -234,6 +237,54 @@ void Interleaving::replace(Range range) {
     }
     scheduler_.observe(done);
     if (!done) parts.core.devices.release({&wanted.far, 1});
+  }
+  --replacing_;
+}
+
+bool Interleaving::patch_far(far::FarPage from, far::FarPage to, std::uint64_t value) {
+  alignas(kPageSize) std::array<std::byte, kPageSize> bytes{};
+  std::array<std::uint64_t, Ghost::kWords> words;
+  auto channels = machine_->core().devices.open_channels();
+  HL_CHECK(channels.has_value());
+  const far::Request request{far::Operation::read, from, bytes.data(), 0};
+  far::Completion done{};
+  if ((*channels)->submit({&request, 1}) != 1 || (*channels)->poll({&done, 1}) != 1 || done.error != 0) return false;
+  std::memcpy(words.data(), bytes.data(), sizeof words);
+  words[0] = value;
+  return write_far(to, words);
+}
+
+// What threads of the program write meanwhile to other words stays.
+void Interleaving::patch(Range range) {
+  InsideRuntime inside;
+  Pager::Impl& parts = machine_->parts();
+  scheduler_.block_until("the heap to be done with the pages", [this] { return reusing_ == 0; });
+  ++replacing_;
+  for (std::uint32_t page = range.first; page < range.first + range.count; ++page) {
+    Pager::Impl::Replacement wanted{{}, {}, 0};
+    {
+      MapGuard guard(parts);
+      if (moves_ == 0)
+        wanted.instead_of =
+            borrow_far(parts.core, parts.core.window.index_of(address_of(page)), [](std::uint32_t) { return true; });
+    }
+    scheduler_.observe(wanted.instead_of.has_value());
+    if (!wanted.instead_of) continue;
+    const std::uint64_t value = ++next_value_ << 8 | 0xfe;
+    int error = 0;
+    const bool has_room = parts.core.devices.allocate(0, {&wanted.far, 1}, &error) == 1;
+    bool done = has_room && patch_far(*wanted.instead_of, wanted.far, value);
+    scheduler_.remember_only(mix(mix(69, value), wanted.instead_of->value));
+    if (done) {
+      const std::uint64_t began = ghost_.begin_patching(page, value);
+      MapGuard guard(parts);
+      wanted.page = parts.core.window.index_of(address_of(page));
+      done = moves_ == 0 && parts.replace({&wanted, 1}) == 1;
+      ghost_.end_patching(page, began, value, done);
+    }
+    scheduler_.observe(done);
+    if (has_room && !done) parts.core.devices.release({&wanted.far, 1});
+    parts.core.devices.give_back({&*wanted.instead_of, 1});
   }
   --replacing_;
 }
