@@ -25,6 +25,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -140,6 +141,13 @@ std::span<const T> whole(const T* data, std::size_t size) {
 template <typename Range>
 auto span_of(const Range& range) {
   return whole<std::ranges::range_value_t<Range>>(std::ranges::data(range), std::ranges::size(range));
+}
+
+inline bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto* const first = static_cast<const unsigned char*>(a);
+  const auto* const second = static_cast<const unsigned char*>(b);
+  const std::less<> before;
+  return a_bytes != 0 && b_bytes != 0 && before(first, second + b_bytes) && before(second, first + a_bytes);
 }
 
 // Of integers, exactly.

@@ -24,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <ranges>
 #include <span>
 #include <stdexcept>
@@ -103,13 +102,6 @@ class composing {
 
 inline std::size_t bytes_to_page_end(const void* address) {
   return page_bytes - reinterpret_cast<std::uintptr_t>(address) % page_bytes;
-}
-
-inline bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-  const auto* const first = static_cast<const unsigned char*>(a);
-  const auto* const second = static_cast<const unsigned char*>(b);
-  const std::less<> before;
-  return a_bytes != 0 && b_bytes != 0 && before(first, second + b_bytes) && before(second, first + a_bytes);
 }
 
 // As std::memcpy, 64 KiB of `from` being on its way while others are copied.
