@@ -60,19 +60,22 @@ class patching {
   }
   void fill_page(void* page, std::uint64_t fill) { pages_.push_back({page, fill, 0, 0, 1, 0}); }
 
-  // Calls here(page) for those that are not done, in order: they are the caller's. False when no device does this.
-  template <typename Here>
-  bool run(Here&& here) {
+  // False when no device does this.
+  bool run() {
     done_.assign(pages_.size(), 0);
-    const int error = hl__runtime()->patch(element_bytes_, pages_.data(), pages_.size(), patches_.data(),
-                                           patches_.size(), done_.data());
+    return hl__runtime()->patch(element_bytes_, pages_.data(), pages_.size(), patches_.data(), patches_.size(),
+                                done_.data()) == 0;
+  }
+  // Calls visit(page, its elements) for those that run() has not done, in order: they are the caller's.
+  template <typename Visit>
+  void each_left(Visit&& visit) const {
     for (std::size_t i = 0; i < pages_.size(); ++i)
-      if (done_[i] == 0) here(pages_[i]);
+      if (done_[i] == 0) visit(pages_[i].page, std::span(patches_).subspan(pages_[i].first, pages_[i].count));
+  }
+  void clear() {
     pages_.clear();
     patches_.clear();
-    return error == 0;
   }
-  const hl_patch& patch(std::size_t number) const { return patches_[number]; }
 
  private:
   const std::uint32_t element_bytes_;
@@ -139,17 +142,12 @@ class scattering {
   // Those that are left are sent for, and then written.
   void flush() {
     if (made_.empty()) return;
-    std::vector<hl_patched_page> left;
-    std::vector<hl_patch> patches;
-    goes_on_ = made_.run([&](const hl_patched_page& each) {
-      send_for(each.page, 1);
-      left.push_back(each);
-      left.back().first = static_cast<std::uint32_t>(patches.size());
-      for (std::uint32_t i = 0; i < each.count; ++i) patches.push_back(made_.patch(each.first + i));
+    goes_on_ = made_.run();
+    made_.each_left([](void* left, std::span<const hl_patch>) { send_for(left, 1); });
+    made_.each_left([](void* left, std::span<const hl_patch> patches) {
+      for (const hl_patch& each : patches) std::memcpy(static_cast<T*>(left) + each.element, &each.value, sizeof(T));
     });
-    for (const hl_patched_page& each : left)
-      for (const hl_patch& patch : std::span(patches).subspan(each.first, each.count))
-        std::memcpy(static_cast<T*>(each.page) + patch.element, &patch.value, sizeof(T));
+    made_.clear();
   }
   // By the program, the next pages being on their way.
   void here(std::size_t at, std::size_t end) {
@@ -205,8 +203,10 @@ std::size_t fill_pages(std::span<T> out, const T& value) {
   std::size_t at = 0;
   for (bool goes_on = true; goes_on && out.size() - at >= on_page;) {
     for (; out.size() - at >= on_page && pages.has_room(); at += on_page) pages.fill_page(&out[at], repeated(value));
-    goes_on =
-        pages.run([&](const hl_patched_page& each) { std::fill_n(static_cast<T*>(each.page), on_page, value); });
+    goes_on = pages.run();
+    pages.each_left(
+        [&](void* left, std::span<const hl_patch>) { std::fill_n(static_cast<T*>(left), on_page, value); });
+    pages.clear();
   }
   return at;
 }

@@ -24,39 +24,65 @@ std::optional<far::FarPage> borrow_far(Core& core, PageIndex page, const Does& d
   return does ? std::optional(there) : std::nullopt;
 }
 
-// Has the device make pages in room that is allocated for them: make(their done[]). What there is no room for, or is
-// not made, does not stay among the targets. `pages` is of as many, and each has a FarPage `page`.
-template <typename Page, typename Make>
-void make_pages(Core& core, std::uint32_t device, std::vector<Page>* pages,
-                std::vector<Pager::Impl::Replacement>* targets, const Make& make) {
-  std::vector<far::FarPage> room(targets->size());
+// Has the device make a batch's pages in room that is allocated for them: make(done). What there is no room for, or
+// is not made, does not stay among its targets.
+template <typename Batch, typename Make>
+void make_pages(Core& core, std::uint32_t device, Batch* batch, const Make& make) {
+  std::vector<far::FarPage> room(batch->targets.size());
   int error = 0;
   room.resize(core.devices.allocate(device, room, &error));
-  pages->resize(room.size());
-  targets->resize(room.size());
+  batch->pages.resize(room.size());
+  batch->targets.resize(room.size());
   for (std::size_t i = 0; i < room.size(); ++i) {
-    (*targets)[i].far = room[i];
-    (*pages)[i].page = room[i].on_device();
+    batch->targets[i].far = room[i];
+    batch->pages[i].page = room[i].on_device();
   }
   const auto done = std::make_unique<bool[]>(room.size());
-  make(done.get());
+  // What has failed is not done, and found out again by who reads the pages.
+  static_cast<void>(make(done.get()));
   std::size_t made = 0;
   for (std::size_t i = 0; i < room.size(); ++i) {
     if (done[i])
-      (*targets)[made++] = (*targets)[i];
+      batch->targets[made++] = batch->targets[i];
     else
       core.devices.release({&room[i], 1});
   }
-  targets->resize(made);
+  batch->targets.resize(made);
 }
 
-// Puts them in the place of the program's pages, and calls replaced(which) for each; what cannot be is given back.
-// The map lock is held.
-template <typename Replaced>
-void put_in_place(Pager::Impl& parts, std::span<Pager::Impl::Replacement> targets, const Replaced& replaced) {
-  const std::size_t count = parts.replace(targets);
-  for (std::size_t i = 0; i < targets.size(); ++i)
-    i < count ? replaced(targets[i].which) : parts.core.devices.release({&targets[i].far, 1});
+// Makes pages at devices and puts them in the place of pages of the program, in three steps:
+//
+// 1. add(number) of each borrows what the page is made of, notes it in work->borrowed, and adds the page to a batch
+// of
+//    its device: each source stays on its device as it is.
+// 2. make(device, batch, done) has the device write pages that were allocated for this, and that no word names. So
+//    nothing that anybody could see has changed if this fails, in whichever way.
+// 3. Each page that is written takes the place of what the target was, under the target's busy bit alone: no
+//    transition takes two pages. Its number is noted in work->made.
+//
+// Steps 1 and 3 are under the map lock, so that no fork comes between. `work` has a size(), and `batches` by device,
+// whose `targets` are as many as their `pages`. Under Undisturbed.
+template <typename Work, typename Add, typename Make>
+void make_in_place(Pager::Impl& parts, Work* work, const Add& add, const Make& make) {
+  {
+    MapGuard guard(parts);
+    for (std::uint32_t number = 0; number < work->size(); ++number) add(number);
+  }
+  for (std::uint32_t device = 0; device < work->batches.size(); ++device)
+    if (auto& batch = work->batches[device]; !batch.pages.empty())
+      make_pages(parts.core, device, &batch, [&](bool* done) { return make(device, batch, done); });
+  {
+    MapGuard guard(parts);
+    for (auto& batch : work->batches) {
+      const std::size_t replaced = parts.replace(batch.targets);
+      for (std::size_t i = 0; i < batch.targets.size(); ++i)
+        if (i < replaced)
+          work->made.push_back(batch.targets[i].which);
+        else
+          parts.core.devices.release({&batch.targets[i].far, 1});
+    }
+  }
+  parts.core.devices.give_back(work->borrowed);
 }
 
 }  // namespace hinterland

@@ -1,14 +1,5 @@
-// Pages that devices compose of parts of far ones and keep (include/hinterland/offload_writes.hpp), in three steps:
-//
-// 1. The sources are borrowed, as for what devices compute (pager_offload.cpp): each stays on its device as it is.
-// 2. The device writes pages that were allocated for this, and that no word names. So nothing that anybody could see
-//    has changed if this fails, in whichever way.
-// 3. Each page that is written takes the place of what the target was, under the target's busy bit alone: no
-//    transition takes two pages.
-//
-// Steps 1 and 3 are under the map lock, so that no fork comes between.
-#include <sys/mman.h>
-
+// Pages that devices compose of parts of far ones and keep (include/hinterland/offload_writes.hpp): make_in_place()
+// of offloading.hpp. What is composed of is borrowed, as for what devices compute (pager_offload.cpp).
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -77,6 +68,7 @@ struct Batch {
 };
 
 struct Work {
+  std::uint32_t size() const { return static_cast<std::uint32_t>(asked.pages.size()); }
   Asked asked;
   std::array<Batch, far::kDevicesMax> batches;
   std::vector<far::FarPage> borrowed;
@@ -137,55 +129,7 @@ void add(Core& core, Work* work, std::uint32_t number) {
   batch.targets.push_back({page, {}, number, std::nullopt});
 }
 
-void compose_batch(Core& core, std::uint32_t device, std::uint32_t element_bytes, Batch* batch) {
-  make_pages(core, device, &batch->pages, &batch->targets, [&](bool* done) {
-    // What has failed is not done, and found out again by who reads the sources.
-    static_cast<void>(core.devices.compose(device, element_bytes, batch->pages, batch->parts, done));
-  });
-}
-
-void finish(Pager::Impl& parts, Work* work) {
-  std::uint64_t sources = 0;
-  for (Batch& batch : work->batches)
-    put_in_place(parts, batch.targets, [&](std::uint32_t which) {
-      work->made.push_back(which);
-      sources += work->asked.pages[which].count;
-    });
-  count(Counter::pages_offloaded, sources);
-}
-
 }  // namespace
-
-// Whether the program may write the page, and it may leave.
-bool Pager::Impl::may_replace(PageIndex page) const {
-  const Region* region = regions.find(core.address_of(page));
-  return region != nullptr && !region->surrendered && (region->protection & PROT_WRITE) != 0 &&
-         (region->attributes & kLocked) == 0;
-}
-
-std::size_t Pager::Impl::replace(std::span<Replacement> pages) {
-  std::size_t replaced = 0;
-  for (Replacement& each : pages) {
-    if (!may_replace(each.page)) continue;
-    const PageWord word = core.lock_waiting(each.page);
-    const bool has_changed =
-        each.instead_of && (word.state() != PageState::far || word.far_page() != *each.instead_of);
-    if (has_changed)
-      core.transitions.none(each.page, word);
-    else if (core.transitions.replace(each.page, word, each.far))
-      std::swap(each, pages[replaced++]);
-  }
-  return replaced;
-}
-
-bool Pager::Impl::forget(PageIndex page) {
-  if (!may_replace(page)) return false;
-  const PageWord word = core.lock_waiting(page);
-  const bool can_be =
-      word.state() == PageState::untouched || word.state() == PageState::parked || word.state() == PageState::far;
-  can_be ? core.transitions.forget(page, word) : core.transitions.none(page, word);
-  return can_be;
-}
 
 int Pager::compose(std::uint32_t element_bytes, std::span<const hl_composed_page> pages,
                    std::span<const hl_composed_part> parts, unsigned char* done) {
@@ -208,18 +152,14 @@ int Pager::compose(std::uint32_t element_bytes, std::span<const hl_composed_page
   const bool has_sense = work->asked.has_sense();
   if (has_sense) {
     Undisturbed undisturbed;
-    {
-      MapGuard guard(*impl_);
-      for (std::uint32_t i = 0; i < pages.size(); ++i) add(core, work.get(), i);
-    }
-    for (std::uint32_t device = 0; device < work->batches.size(); ++device)
-      if (Batch& batch = work->batches[device]; !batch.pages.empty())
-        compose_batch(core, device, element_bytes, &batch);
-    {
-      MapGuard guard(*impl_);
-      finish(*impl_, work.get());
-    }
-    core.devices.give_back(work->borrowed);
+    make_in_place(
+        *impl_, work.get(), [&](std::uint32_t number) { add(core, work.get(), number); },
+        [&](std::uint32_t device, const Batch& batch, bool* are_made) {
+          return core.devices.compose(device, element_bytes, batch.pages, batch.parts, are_made);
+        });
+    std::uint64_t sources = 0;
+    for (const std::uint32_t number : work->made) sources += work->asked.pages[number].count;
+    count(Counter::pages_offloaded, sources);
   }
   for (const std::uint32_t number : work->made) done[number] = 1;
   Undisturbed undisturbed;

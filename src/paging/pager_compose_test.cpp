@@ -164,16 +164,7 @@ INSTANTIATE_TEST_SUITE_P(MorePlaces, PagerCompose,
 sigjmp_buf g_lost_here;
 void on_bus_here(int) { siglongjmp(g_lost_here, 1); }
 
-class PagerComposeServer : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-    server_ = std::make_unique<ServerProcess>(offload_server_options());
-    options_.far_url = server_->url();
-  }
-  RealPagerOptions options_;
-  std::unique_ptr<ServerProcess> server_;
-};
+class PagerComposeServer : public AtOffloadServer {};
 
 constexpr std::size_t kOnPage = kPageSize / sizeof(std::uint64_t);
 constexpr std::uint64_t kOld = 1u << 20;  // added to what is copied: what was there before

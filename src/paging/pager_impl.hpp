@@ -149,7 +149,7 @@ struct Pager::Impl {
   int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
   std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
 
-  // --- pager_compose.cpp, pager_patch.cpp; map_mutex is held
+  // --- offloading.cpp; map_mutex is held
   // The pages (`page`, `far`) are to have these bytes from now on, which are held for them. Returns how many do; they
   // come first then.
   struct Replacement {
@@ -160,8 +160,8 @@ struct Pager::Impl {
     std::optional<far::FarPage> instead_of = {};
   };
   std::size_t replace(std::span<Replacement> pages);
-  // The page is to be all zero from now on. False: it is resident, or may not be written or leave.
-  bool forget(PageIndex page);
+  // The page is all zero from now on. False: it is resident, or may not be written or leave; it is as it was.
+  bool replace_by_zeros(PageIndex page);
   bool may_replace(PageIndex page) const;
 
   // --- pager_holding.cpp

@@ -214,16 +214,7 @@ INSTANTIATE_TEST_SUITE_P(MorePlaces, PagerOffload,
 sigjmp_buf g_lost;
 void on_bus(int) { siglongjmp(g_lost, 1); }
 
-class PagerOffloadServer : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-    server_ = std::make_unique<ServerProcess>(offload_server_options());
-    options_.far_url = server_->url();
-  }
-  RealPagerOptions options_;
-  std::unique_ptr<ServerProcess> server_;
-};
+class PagerOffloadServer : public AtOffloadServer {};
 
 // What is far stays far: nothing is fetched for it.
 TEST_F(PagerOffloadServer, FarPagesStayFar) {

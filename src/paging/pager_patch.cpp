@@ -1,5 +1,5 @@
-// Far pages that devices patch, and pages that they fill (include/hinterland/offload_scatter.hpp), as pages are
-// composed (pager_compose.cpp): what a page is to be is written to a new far page, which then takes its place.
+// Far pages that devices patch, and pages that they fill (include/hinterland/offload_scatter.hpp), by
+// make_in_place() of offloading.hpp.
 //
 // A patched page takes the place of the far page that it was made of, and of no other. So what another thread writes
 // to the page meanwhile is never lost: then the page is not done, and the caller writes his elements himself.
@@ -24,12 +24,13 @@ struct PatchBatch {
 };
 
 struct PatchWork {
+  std::uint32_t size() const { return static_cast<std::uint32_t>(pages.size()); }
   std::vector<hl_patched_page> pages;
   std::vector<hl_patch> patches;
   std::array<PatchBatch, far::kDevicesMax> batches;
   std::vector<far::FarPage> borrowed;
-  std::vector<std::uint32_t> empty;  // numbers of the pages that are to be all zero
-  std::vector<std::uint32_t> made;   // and of those that are done
+  std::vector<std::uint32_t> made;   // numbers of the pages that are done
+  std::vector<std::uint32_t> empty;  // and of those that are to be all zero
 };
 
 // Whether the pages are whole, and the elements within them.
@@ -71,22 +72,12 @@ void add_patched(Core& core, PatchWork* work, std::uint32_t number) {
   batch.targets.push_back({page, {}, number, from});
 }
 
-void make_patched(Core& core, std::uint32_t device, std::uint32_t element_bytes, const PatchWork& work,
-                  PatchBatch* batch) {
-  make_pages(core, device, &batch->pages, &batch->targets, [&](bool* done) {
-    // What has failed is not done, and found out again by who reads the pages.
-    static_cast<void>(core.devices.patch(device, element_bytes, batch->pages, work.patches, done));
-  });
-}
-
-void finish_patched(Pager::Impl& parts, PatchWork* work) {
-  for (PatchBatch& batch : work->batches)
-    put_in_place(parts, batch.targets, [&](std::uint32_t which) { work->made.push_back(which); });
+// Those that are to be all zero need no device. The map lock is held.
+void empty_pages(Pager::Impl& parts, PatchWork* work) {
   for (const std::uint32_t number : work->empty) {
     const auto address = reinterpret_cast<std::uintptr_t>(work->pages[number].page);
-    if (parts.forget(parts.core.window.index_of(address))) work->made.push_back(number);
+    if (parts.replace_by_zeros(parts.core.window.index_of(address))) work->made.push_back(number);
   }
-  count(Counter::pages_offloaded, work->made.size());
 }
 
 }  // namespace
@@ -110,18 +101,14 @@ int Pager::patch(std::uint32_t element_bytes, std::span<const hl_patched_page> p
   const bool has_sense = have_sense(element_bytes, work->pages, work->patches);
   if (has_sense) {
     Undisturbed undisturbed;
-    {
-      MapGuard guard(*impl_);
-      for (std::uint32_t i = 0; i < work->pages.size(); ++i) add_patched(core, work.get(), i);
-    }
-    for (std::uint32_t device = 0; device < work->batches.size(); ++device)
-      if (PatchBatch& batch = work->batches[device]; !batch.pages.empty())
-        make_patched(core, device, element_bytes, *work, &batch);
-    {
-      MapGuard guard(*impl_);
-      finish_patched(*impl_, work.get());
-    }
-    core.devices.give_back(work->borrowed);
+    make_in_place(
+        *impl_, work.get(), [&](std::uint32_t number) { add_patched(core, work.get(), number); },
+        [&](std::uint32_t device, const PatchBatch& batch, bool* are_made) {
+          return core.devices.patch(device, element_bytes, batch.pages, work->patches, are_made);
+        });
+    MapGuard guard(*impl_);
+    empty_pages(*impl_, work.get());
+    count(Counter::pages_offloaded, work->made.size());
   }
   for (const std::uint32_t number : work->made) done[number] = 1;
   Undisturbed undisturbed;

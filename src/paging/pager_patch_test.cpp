@@ -164,16 +164,7 @@ INSTANTIATE_TEST_SUITE_P(MorePlaces, PagerPatch,
 sigjmp_buf g_lost_in_patch;
 void on_bus_in_patch(int) { siglongjmp(g_lost_in_patch, 1); }
 
-class PagerPatchServer : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-    server_ = std::make_unique<ServerProcess>(offload_server_options());
-    options_.far_url = server_->url();
-  }
-  RealPagerOptions options_;
-  std::unique_ptr<ServerProcess> server_;
-};
+class PagerPatchServer : public AtOffloadServer {};
 
 PageState state_of(Pager& pager, const void* address) {
   Pager::Impl& parts = PagerParts::of(pager);

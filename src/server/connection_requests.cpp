@@ -1,4 +1,4 @@
-// Connection: what each request does.
+// Connection: what each request does. What is computed, and pages that are made of others: connection_computing.cpp.
 #include <algorithm>
 #include <bit>
 #include <cstring>

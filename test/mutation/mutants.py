@@ -16,7 +16,7 @@ MUTANTS = [
      "if (word.has_far()) release_far(word.far_page()); int error =", "int error ="),
     ("I3", "a page is parked in its neighbour's frame", "out/evictor.cpp",
      "run[i].frame = frames.first + i;", "run[i].frame = frames.first + (i ^ 1) % pages;"),
-    ("I2", "a patched page takes the place of one that was written meanwhile", "pager_compose.cpp",
+    ("I2", "a patched page takes the place of one that was written meanwhile", "offloading.cpp",
      "each.instead_of && (word.state() != PageState::far || word.far_page() != *each.instead_of);",
      "each.instead_of && word.state() == PageState::lost;"),
     ("I6", "unlocking forgets those who wait", "page/transitions.cpp",

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/clock.hpp"
+#include "far/tcp/blocking_io.hpp"
 #include "far/tcp/tcp_computer.hpp"
 #include "far/tcp/tcp_device.hpp"
 
@@ -28,6 +29,20 @@ int TcpComputer::with_link_locked(const Ask& ask) {
     device_.drop(link_);
   }
   return result;
+}
+
+// Sends what the list holds, and notes what the reply to it must say.
+template <typename List>
+int TcpComputer::send_list_locked(const List& list, MadeMessage* message) {
+  message->id = next_id_++;
+  message->field = list.field();
+  message->listed = list.listed();
+  message->echo = list.echo();
+  wire::Header header = list.header(message->id);
+  header.stamp = device_.pages().take_stamp();
+  std::array<std::byte, wire::kRequestPrefixMax> bytes;
+  const std::size_t end = list.write(header, bytes);
+  return send_all(link_.descriptor(), std::span(bytes).first(end), now_ns() + device_.timeout_ns());
 }
 
 // The server answers in the order in which it was asked. When this fails, asked.next is the first that has no answer.

@@ -81,7 +81,7 @@ class FakeServer {
   std::atomic<bool> forget_sessions{false};
   bool knows_ranges = true;
   std::uint32_t composes = 0;                           // kComposes, kPatches; before a client connects
-  std::atomic<int> ranges_asked{0}, composes_asked{0};  // messages
+  std::atomic<int> ranges_asked{0}, composes_asked{0};  // messages; of the latter patch, too
   std::atomic<int> connections{0};
 
  private:

@@ -12,13 +12,16 @@
 #include "far/tcp/computer_link.hpp"
 
 namespace hinterland::far {
+
 // The body of a message as it grows.
 class TcpComputer::ComposedList {
  public:
   explicit ComposedList(std::uint32_t element_bytes) : element_bytes_(element_bytes) {}
 
   std::uint32_t field() const { return wire::compose_field(pages_used_, element_bytes_); }
-  std::uint16_t parts() const { return pieces_used_; }
+  std::uint16_t listed() const { return pieces_used_; }
+  std::uint64_t echo() const { return wire::echo_of(pages(), pieces()); }
+  wire::Header header(std::uint64_t id) const { return wire::make_compose_request(field(), listed(), id); }
   std::span<const wire::PageNumber> pages() const { return std::span(pages_).first(pages_used_); }
   std::span<const wire::Piece> pieces() const { return std::span(pieces_).first(pieces_used_); }
 
@@ -90,15 +93,7 @@ int TcpComputer::send_composed_locked(Composed& asked, MadeMessage* message) {
     message->which[message->count++] = static_cast<std::uint32_t>(asked.next);
   }
   if (message->count == 0) return 0;
-  message->id = next_id_++;
-  message->field = list.field();
-  message->listed = list.parts();
-  message->echo = wire::echo_of(list.pages(), list.pieces());
-  wire::Header header = wire::make_compose_request(message->field, message->listed, message->id);
-  header.stamp = known.take_stamp();
-  std::array<std::byte, wire::kRequestPrefixMax> bytes;
-  const std::size_t end = list.write(header, bytes);
-  return send_all(link_.descriptor(), std::span(bytes).first(end), now_ns() + device_.timeout_ns());
+  return send_list_locked(list, message);
 }
 
 // The reply to a message by which pages are made: none where it is refused, and these pages are left to the caller.

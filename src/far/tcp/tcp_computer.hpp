@@ -99,6 +99,8 @@ class TcpComputer {
   // asked.next goes through what is asked for, several messages ahead of the answers.
   template <typename AMessage, typename AnAsked, typename Send, typename Receive>
   static int go_through(AnAsked& asked, std::size_t size, const Send& send, const Receive& receive);
+  template <typename List>
+  int send_list_locked(const List& list, MadeMessage* message);
   int send_composed_locked(Composed& asked, MadeMessage* message);
   int receive_composed_locked(Composed& asked, const MadeMessage& message);
   bool tells_right(const Composed& asked, std::size_t page, std::uint64_t checksum) const;

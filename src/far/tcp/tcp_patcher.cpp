@@ -25,7 +25,9 @@ class TcpComputer::PatchedList {
   explicit PatchedList(std::uint32_t element_bytes) : element_bytes_(element_bytes) {}
 
   std::uint32_t field() const { return wire::compose_field(pages_used_, element_bytes_); }
-  std::uint16_t elements() const { return places_used_; }
+  std::uint16_t listed() const { return places_used_; }
+  std::uint64_t echo() const { return wire::echo_of(pages()); }
+  wire::Header header(std::uint64_t id) const { return wire::make_patch_request(field(), listed(), id); }
   std::span<const wire::Patched> pages() const { return std::span(pages_).first(pages_used_); }
 
   // Whether a page with so many elements more is still one message.
@@ -98,15 +100,7 @@ int TcpComputer::send_patched_locked(Patching& asked, MadeMessage* message) {
     message->which[message->count++] = static_cast<std::uint32_t>(asked.next);
   }
   if (message->count == 0) return 0;
-  message->id = next_id_++;
-  message->field = list.field();
-  message->listed = list.elements();
-  message->echo = wire::echo_of(list.pages());
-  wire::Header header = wire::make_patch_request(message->field, message->listed, message->id);
-  header.stamp = known.take_stamp();
-  std::array<std::byte, wire::kRequestPrefixMax> bytes;
-  const std::size_t end = list.write(header, bytes);
-  return send_all(link_.descriptor(), std::span(bytes).first(end), now_ns() + device_.timeout_ns());
+  return send_list_locked(list, message);
 }
 
 // Of a page that is only filled the checksum is known. Of others it is believed, as a result is.

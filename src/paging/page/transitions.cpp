@@ -303,11 +303,11 @@ void Transitions::forget(PageIndex page, PageWord word) {
   let_go(page, PageWord::untouched());
 }
 
-bool Transitions::replace(PageIndex page, PageWord word, far::FarPage far) {
+bool Transitions::replace(PageIndex page, PageWord word, PageWord next) {
   const bool can_be =
       word.state() == PageState::untouched || word.state() == PageState::parked || word.state() == PageState::far;
   if (can_be) release(page, word);
-  let_go(page, can_be ? PageWord{}.far(far) : word);
+  let_go(page, can_be ? next : word);
   return can_be;
 }
 

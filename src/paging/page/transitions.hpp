@@ -10,7 +10,7 @@
 //   Parked    --take_back, return_from_frame--> Resident                        --expire--> Far
 //   Far       --begin_arrival--> Arriving
 //   Arriving  --arrive--> Resident                 --call_off, keep--> Far      --lose--> Lost
-//   Untouched, Parked, Far --replace--> Far
+//   Untouched, Parked, Far --replace--> Far, Untouched
 //   any       --dispose, forget--> Untouched       --move_away, move_resident--> another page
 //
 // The caller holds the page's busy bit (I1): by try_lock() here or in PageCell, or by Core::lock_waiting(). Each
@@ -125,9 +125,9 @@ class Transitions {
   // The same, unmapped before.
   void forget(PageIndex page, PageWord word);
 
-  // --- its bytes are another far page's from now on, which was held for it: Far
+  // --- its bytes are others from now on: `next` is Far, as a page that was held for it, or Untouched
   // Not of a resident page, which somebody may be writing to, nor of a lost one. False: nothing is changed.
-  bool replace(PageIndex page, PageWord word, far::FarPage far);
+  bool replace(PageIndex page, PageWord word, PageWord next);
 
   // --- its bytes have moved to another address, whose page is locked, too, and Untouched
   // Parked, Far and Lost.

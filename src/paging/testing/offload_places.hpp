@@ -42,4 +42,16 @@ class OffloadPlaces : public ::testing::TestWithParam<OffloadPlace> {
   std::unique_ptr<ServerProcess> server_;
 };
 
+// The same at a server that offers it.
+class AtOffloadServer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
+    server_ = std::make_unique<ServerProcess>(offload_server_options());
+    options_.far_url = server_->url();
+  }
+  RealPagerOptions options_;
+  std::unique_ptr<ServerProcess> server_;
+};
+
 }  // namespace hinterland::testing
