@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <linux/audit.h>
 #include <linux/sched.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 
 #include "base/options.hpp"
+#include "preload/catching_32_bit.hpp"
 #include "preload/catching_clone.hpp"
 #include "preload/copying.hpp"
 #include "preload/forking.hpp"
@@ -161,7 +163,9 @@ long make_call(ucontext_t& context, std::uintptr_t instruction) {
 void on_trap(int, siginfo_t* info, void* pointer) {
   auto& context = *static_cast<ucontext_t*>(pointer);
   int saved_errno = errno;
-  if (info->si_code == kCaughtCode)
+  if (info->si_code == kCaughtCode && info->si_arch == AUDIT_ARCH_I386)
+    context.uc_mcontext.gregs[REG_RAX] = make_call_of_32_bits(context.uc_mcontext.gregs);
+  else if (info->si_code == kCaughtCode)
     context.uc_mcontext.gregs[REG_RAX] = make_call(context, reinterpret_cast<std::uintptr_t>(info->si_call_addr));
   else
     trap_signal::pass_on(info, &context);
