@@ -1,14 +1,13 @@
 #include "policy/policies.hpp"
 
-#include <array>
 #include <cstring>
 
 namespace hinterland {
 
 std::span<const hl_policy_ops* const> policies() {
-  static constexpr std::array kAll = {&kLearnerPolicy,  &kSecondChancePolicy, &kFifoPolicy,     &kLruPolicy,
-                                      &kPriorityPolicy, &kSievePolicy,        &kS3FifoPolicy,   &kTwoQueuePolicy,
-                                      &kArcPolicy,      &kLirsPolicy,         &kWTinyLfuPolicy, &kMglruPolicy};
+#define X(table, name) &table,
+  static constexpr const hl_policy_ops* kAll[] = {HL_POLICIES(X)};
+#undef X
   return kAll;
 }
 

@@ -3,22 +3,14 @@
 
 #include <span>
 
+#include "base/policy_names.hpp"
 #include "hinterland/policy.h"
 
 namespace hinterland {
 
-extern const hl_policy_ops kArcPolicy;
-extern const hl_policy_ops kFifoPolicy;
-extern const hl_policy_ops kLearnerPolicy;
-extern const hl_policy_ops kLirsPolicy;
-extern const hl_policy_ops kLruPolicy;
-extern const hl_policy_ops kMglruPolicy;
-extern const hl_policy_ops kPriorityPolicy;
-extern const hl_policy_ops kS3FifoPolicy;
-extern const hl_policy_ops kSecondChancePolicy;
-extern const hl_policy_ops kSievePolicy;
-extern const hl_policy_ops kTwoQueuePolicy;
-extern const hl_policy_ops kWTinyLfuPolicy;
+#define X(table, name) extern const hl_policy_ops table;
+HL_POLICIES(X)
+#undef X
 
 // All of them, the default first.
 std::span<const hl_policy_ops* const> policies();
