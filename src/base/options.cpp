@@ -6,6 +6,7 @@
 
 #include "base/available_memory.hpp"
 #include "base/duration.hpp"
+#include "base/policy_names.hpp"
 #include "base/size.hpp"
 #include "base/suggest.hpp"
 #include "base/units.hpp"
@@ -20,6 +21,10 @@ constexpr std::uint64_t kS = 1000 * kMs;
 using enum OptionType;
 using enum Elsewhere;
 
+#define X(table, name) "|" name
+constexpr const char* kPolicyNames = &HL_POLICIES(X)[1];
+#undef X
+
 }  // namespace
 
 // In the order of OptionId.
@@ -31,9 +36,8 @@ constexpr Option kTable[] = {
      "Where far memory is: mem:, zmem:[lz4|zstd], file:PATH[?size=SIZE], tcp://HOST:PORT, or "
      "sim:latency=TIME,bandwidth=RATE,inner=URL.",
      "--far tcp://10.0.0.2:7700"},
-    {"policy", 0, choice_or_file, "NAME|FILE", "learner", "", 0, 0,
-     "learner|second-chance|fifo|lru|priority|sieve|s3-fifo|2q|arc|lirs|w-tinylfu|mglru",
-     kForRun | kForReplay | kForAdvise, variable_and_file, true,
+    {"policy", 0, choice_or_file, "NAME|FILE", "learner", "", 0, 0, kPolicyNames, kForRun | kForReplay | kForAdvise,
+     variable_and_file, true,
      "Which pages leave local memory first, by a policy that comes with Hinterland or by a plug-in: a shared "
      "library, "
      "named with a slash (./mine.so; docs/policies.md). What follows a colon is for the policy itself.",
@@ -41,13 +45,13 @@ constexpr Option kTable[] = {
     {"read-ahead", 0, integer, "PAGES", "64", "", 0, 64, "", kForRun | kForReplay | kForAdvise, variable_and_file,
      true, "How many pages of 4 KiB a fault may fetch ahead; 0 for none.", "--read-ahead 16"},
     {"window", 0, size, "SIZE", "4T", "halved until the system grants it", 64 * kMiB, 16 * kTiB, "", kForRun,
-     variable_and_file, true, "Address space reserved for far memory: mappings beyond it stay local.",
+     variable_and_file, true, "Address space reserved for mappings whose addresses the program does not choose.",
      "--window 256G"},
-    {"addresses", 0, choice, "WHICH", "window", "", 0, 0, "window|all", kForRun, variable_and_file, true,
-     "Experimental. Which memory may be far: what the runtime places in its window, or all private anonymous memory, "
-     "at "
-     "addresses of the program's choice and below 4 GiB, too.",
-     "--addresses all"},
+    {"addresses", 0, choice, "WHICH", "auto", "", 0, 0, "auto|all|window", kForRun, variable_and_file, true,
+     "Which memory may be far: all private anonymous memory, at addresses of the program's choice and below 4 GiB, "
+     "too; or what the runtime places in its window. auto: all, and the window where the system or --fault signal "
+     "allows no more.",
+     "--addresses window"},
     {"takeover", 0, choice, "WHEN", "pressure", "", 0, 0, "pressure|start", kForRun, variable_and_file, true,
      "When paging begins: once the budget is nearly used, or at once.", "--takeover start"},
     {"take", 0, choice, "HOW", "auto", "", 0, 0, "auto|move|protect", kForRun, variable_and_file, true,

@@ -9,6 +9,10 @@ namespace hinterland {
 // Whose feedback says when pages are reclaimed ahead of need, and by how many threads: --reclaim.
 enum class Reclaim : std::uint8_t { adaptive, hermit };
 
+// Which private anonymous memory may be far: --addresses. `automatic`: all, or what lies in the window where the
+// process cannot have all (docs/adr/0074-every-address.md).
+enum class Addresses : std::uint8_t { automatic, all, window };
+
 struct Parts {
   // Reclaim adapts: a second thread when one falls behind, second chances for clean pages while they are used, and
   // scattered pages taken by the fault handler while they leave one by one.

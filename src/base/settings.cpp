@@ -57,7 +57,7 @@ Result<Settings> settings_from_environment() {
   settings.policy = reader.text(OptionId::policy);
   settings.read_ahead_pages = static_cast<std::uint32_t>(reader.number(OptionId::read_ahead));
   settings.window_bytes = reader.number(OptionId::window);
-  settings.all_addresses = reader.number(OptionId::addresses) == 1;
+  settings.addresses = static_cast<Addresses>(reader.number(OptionId::addresses));
   settings.take_over_at_start = reader.number(OptionId::takeover) == 1;
   settings.take = static_cast<Settings::Take>(reader.number(OptionId::take));
   settings.key_file = reader.text(OptionId::key_file);

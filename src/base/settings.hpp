@@ -15,7 +15,7 @@ struct Settings {
   std::string policy;  // what --policy says (src/policy/plugin.hpp)
   std::uint32_t read_ahead_pages = 0;
   std::uint64_t window_bytes = 0;
-  bool all_addresses = false;
+  Addresses addresses = Addresses::automatic;
   bool take_over_at_start = false;  // else when the budget is nearly used
   enum class Take : std::uint8_t { automatic, move, protect } take = Take::automatic;
   bool faults_by_signal = false;  // else by message

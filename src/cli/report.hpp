@@ -23,7 +23,7 @@ struct RunFacts {
   std::uint64_t local_bytes = 0;
   std::string far_url;
   std::string policy;
-  bool all_addresses = false;  // --addresses all
+  bool all_addresses = false;  // not the window alone
 };
 
 Json report_json(const RunFacts& facts, const Outcome& outcome, const std::vector<StatView>& pages);

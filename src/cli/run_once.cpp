@@ -10,6 +10,7 @@
 
 #include "base/available_memory.hpp"
 #include "base/log.hpp"
+#include "base/parts.hpp"
 #include "base/size.hpp"
 #include "base/units.hpp"
 #include "cli/absolute_path.hpp"
@@ -110,11 +111,16 @@ bool has_faulted(const std::string& directory) {
   return faults != 0;
 }
 
+bool covers_all_addresses(const CommandLine& line) {
+  return line.number(OptionId::addresses) != static_cast<std::uint64_t>(Addresses::window) &&
+         line.number(OptionId::fault) == 0;
+}
+
 void write_figures(const CommandLine& line, const std::string& directory, const Outcome& outcome,
                    ReportFile& report) {
   const OptionId budget = line.is_given(OptionId::local_total) ? OptionId::local_total : OptionId::local;
   RunFacts facts{line.rest()[0], line.number(budget), line.text(OptionId::far), line.text(OptionId::policy),
-                 line.number(OptionId::addresses) == 1};
+                 covers_all_addresses(line)};
   std::vector<StatView> pages = pages_in(directory);
   if (report.is_wanted())
     if (Status written = report.write(report_json(facts, outcome, pages)); !written)

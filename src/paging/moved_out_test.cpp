@@ -94,14 +94,14 @@ std::string duplicate_outside(Pager& pager) {
 TEST(MovedOutTest, Duplicated) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   RealPagerOptions options;
-  options.all_addresses = true;
+  options.addresses = Addresses::all;
   run_with_real_pager(options, duplicate_outside);
 }
 
 TEST(MovedOutTest, OverFarMemory) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
   RealPagerOptions options;
-  options.all_addresses = true;
+  options.addresses = Addresses::all;
   run_with_real_pager(options, move_out_over_far);
 }
 

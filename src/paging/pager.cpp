@@ -31,12 +31,13 @@ std::uint32_t frames_for(std::uint64_t budget_bytes) {
   return static_cast<std::uint32_t>(std::bit_ceil(std::clamp<std::uint64_t>(pages, 2048, 65536)));
 }
 
-// Where that cannot be, the window alone is far memory, as without the option.
-void cover_all_addresses(Window& window, FaultDelivery faults) {
+// Where that cannot be, the window alone is far memory. Who asked for all addresses is warned of it.
+void cover_all_addresses(Window& window, Addresses addresses, FaultDelivery faults) {
   constexpr const char* kInstead = "memory outside of the window stays local";
-  if (faults == FaultDelivery::signals) return log::warning("--addresses all needs --fault message: %s", kInstead);
+  const auto say = addresses == Addresses::all ? log::warning : log::info;
+  if (faults == FaultDelivery::signals) return say("--addresses all needs --fault message: %s", kInstead);
   if (Status status = window.cover_all_addresses(); !status)
-    log::warning("%s: %s; %s", status.error().what(), kInstead, status.error().next_step());
+    say("%s: %s; %s", status.error().what(), kInstead, status.error().next_step());
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
   if (!window) return std::unexpected(window.error());
   impl->core.window = std::move(*window);
   program_end::watch_this_process();
-  if (options.all_addresses) cover_all_addresses(impl->core.window, options.faults);
+  if (options.addresses != Addresses::window)
+    cover_all_addresses(impl->core.window, options.addresses, options.faults);
   if (Status status = impl->create_parts(); !status) return std::unexpected(status.error());
 
   auto* pager = new Pager;

@@ -29,13 +29,13 @@
 namespace hinterland {
 
 struct PagerOptions {
-  std::string far_url;                      // the device's, as the user wrote it; "" for what it says itself
-  far::DeviceSettings device_settings;      // for the devices of regions
-  std::uint64_t budget_bytes = 0;           // local memory
-  std::uint64_t window_bytes = 0;           // address space reserved; halved until it can be had
-  bool all_addresses = false;               // mappings outside of the window may be far, where it can be
-  bool manage_at_once = false;              // false: pages stay with the kernel until the budget is nearly used
-  std::uint32_t read_ahead_pages_max = 64;  // 0: none
+  std::string far_url;                         // the device's, as the user wrote it; "" for what it says itself
+  far::DeviceSettings device_settings;         // for the devices of regions
+  std::uint64_t budget_bytes = 0;              // local memory
+  std::uint64_t window_bytes = 0;              // address space reserved; halved until it can be had
+  Addresses addresses = Addresses::automatic;  // whether mappings outside of the window may be far
+  bool manage_at_once = false;                 // false: pages stay with the kernel until the budget is nearly used
+  std::uint32_t read_ahead_pages_max = 64;     // 0: none
   const hl_policy_ops* policy = nullptr;
   const char* policy_settings = "";                // must outlive the process
   const hl_policy_ops* policy_instead = nullptr;   // the policy is a plug-in; this one takes over when it is wrong

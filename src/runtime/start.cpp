@@ -42,7 +42,7 @@ Result<Pager*> start_pager(const char* program, Take take, void (*on_managed)(),
   options.device_settings = {settings->key_file, settings->timeout_ns};
   options.budget_bytes = settings->local_bytes;
   options.window_bytes = settings->window_bytes;
-  options.all_addresses = settings->all_addresses;
+  options.addresses = settings->addresses;
   options.manage_at_once = take == Take::at_once || settings->take_over_at_start;
   options.read_ahead_pages_max = settings->read_ahead_pages;
   options.policy = policy->ops;

@@ -70,7 +70,7 @@ Status Window::cover_all_addresses() {
   void* trial = raw_mmap(nullptr, kTables, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   if (trial == MAP_FAILED)
     return std::unexpected(Error::make(errno, "cannot reserve %zu GiB of address space for tables", kTables / kGiB)
-                               .remedy("raise %s, or leave --addresses all out", limit_on_space()));
+                               .remedy("raise %s, or give --addresses window", limit_on_space()));
   raw_munmap(trial, kTables);
   if (Status status = outside_.create(); !status) return status;
   if (Status status = ever_outside_.create(); !status) return status;

@@ -65,7 +65,7 @@ std::string run_body(const RealPagerOptions& options, const std::function<std::s
   pager_options.take_by_move = options.take_by_move;
   pager_options.parts = options.parts;
   pager_options.reclaim = options.reclaim;
-  pager_options.all_addresses = options.all_addresses;
+  pager_options.addresses = options.addresses;
   auto pager = Pager::start(pager_options, real_kernel(), std::move(*device));
   if (!pager) return pager.error().what();
   return body(**pager);

@@ -18,7 +18,7 @@ struct RealPagerOptions {
   std::uint64_t budget_bytes = Pager::kMinimumBudgetBytes;
   Parts parts = {};
   Reclaim reclaim = Reclaim::adaptive;
-  bool all_addresses = false;
+  Addresses addresses = Addresses::automatic;
 };
 
 // "" or why this kernel, or these privileges, cannot page.
