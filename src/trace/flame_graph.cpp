@@ -104,15 +104,33 @@ class Paths {
     return children;
   }
 
+  // The frames from this one on that all of its faults go through, as JSON; the children of the last one. The end of
+  // a stack is mostly such a row, and most of a large tree are ends of stacks.
+  std::string row_from(const Node& node, std::size_t& depth, std::vector<Node>& children) const {
+    std::string row = std::to_string(node.text);
+    children = children_of(node, depth);
+    const bool alone = !is_row(node, children);
+    while (is_row(node, children)) {
+      const Node only = children.front();
+      row += ',' + std::to_string(only.text);
+      children = children_of(only, ++depth);
+    }
+    return alone ? row : '[' + row + ']';
+  }
+  static bool is_row(const Node& node, const std::vector<Node>& children) {
+    return children.size() == 1 && children.front().faults.by_kind == node.faults.by_kind;
+  }
+
   void write(const Node& node, std::size_t depth) {
-    json_ += '[' + std::to_string(node.text) + ",[";
+    std::vector<Node> children;
+    json_ += '[' + row_from(node, depth, children) + ",[";
     auto last = std::find_if(node.faults.by_kind.rbegin(), node.faults.by_kind.rend(),
                              [](double faults) { return std::llround(faults) != 0; });
     for (auto kind = node.faults.by_kind.begin(); kind != last.base(); ++kind)
       json_ += (kind == node.faults.by_kind.begin() ? "" : ",") + std::to_string(std::llround(*kind));
     json_ += "],[";
     bool first = true;
-    for (const Node& child : children_of(node, depth)) {
+    for (const Node& child : children) {
       if (!first) json_ += ',';
       first = false;
       write(child, depth + 1);

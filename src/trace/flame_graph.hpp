@@ -10,8 +10,9 @@ namespace hinterland::trace {
 
 struct FlameGraph {
   std::vector<std::string> frames;  // texts: function and where it is
-  // JSON: a node is [frame, [faults by kind, without the zeros at the end], [children, most faults first]]. Nodes
-  // with less than 1/100000 of all faults are left out: they are too narrow to be seen.
+  // JSON: a node is [frame, [faults by kind, without the zeros at the end], [children, most faults first]]. Frames
+  // that all faults of their caller go through stand with it: [[caller, frame, ...], ...]. Nodes with less than
+  // 1/100000 of all faults are left out: they are too narrow to be seen.
   std::string tree;
 };
 

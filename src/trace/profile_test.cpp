@@ -114,9 +114,7 @@ TEST_F(ProfileTest, StacksBecomeOneTree) {
   Symbols symbols(file);
   FlameGraph graph = make_flame_graph(file, make_profile(file, symbols, GroupBy::line), symbols);
   EXPECT_EQ(graph.frames, (std::vector<std::string>{"all faults", "0x10", "0x20", "0x30", "0x40", "0x50"}));
-  EXPECT_EQ(graph.tree,
-            "[0,[0,150008,200000],[[1,[0,150008,200000],[[2,[0,150007,200000],[[4,[0,0,200000],[]],[3,[0,150000],[]]]"
-            "]]]]]");
+  EXPECT_EQ(graph.tree, "[[0,1],[0,150008,200000],[[2,[0,150007,200000],[[4,[0,0,200000],[]],[3,[0,150000],[]]]]]]");
 }
 
 TEST_F(ProfileTest, AnEmptyTraceIsAnEmptyProfile) {
