@@ -4,6 +4,7 @@ import ctypes
 import errno
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -11,6 +12,18 @@ import time
 import unittest
 
 from support import HINTERLAND, PAGES, SUBJECT, TraceTest
+
+
+def children_of(pid):
+    found = []
+    for other in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{other}/stat", encoding="utf-8", errors="replace") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has just ended
+        found += [int(other)] if parent == pid else []
+    return found
 
 
 class Stacks(TraceTest):
@@ -82,7 +95,7 @@ class Recording(Stacks):
     def test_a_late_recorder_says_what_it_lost(self):
         """It is stopped for a while, again and again: what the kernel had no room for is counted, and why is said."""
         words = [HINTERLAND, "trace", "--local", "16M", "--far", "mem:", "-o", "t.trace", "--rate", "0", "--", SUBJECT,
-                 str(PAGES), "20"]
+                 str(PAGES), "6"]
         with subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True) as recorder:
             while recorder.poll() is None:
@@ -273,7 +286,7 @@ class GoingWrong(TraceTest):
     def test_records_removed(self):
         """By somebody who takes the directory for nobody's: said, and not that there was no fault."""
         folder = os.path.join(self.figures_folder, "run-*", "rings")
-        done = self.trace("/bin/sh", "-c", f"rm -r {folder}; exec {SUBJECT} {PAGES} 20")
+        done = self.trace("/bin/sh", "-c", f"rm -r {folder}; exec {SUBJECT} {PAGES} 4")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("its records are not in", done.stderr)
         self.assertFalse(os.path.exists(self.path("t.trace")))
@@ -286,9 +299,9 @@ class GoingWrong(TraceTest):
         self.assertTrue(report["complete"])
 
     def test_recorder_killed(self):
-        """What it had written is readable, and the program goes on to its end."""
+        """What it had written is readable, and the program goes on: it is told to end with the round that it is in."""
         words = [HINTERLAND, "trace", "--local", "16M", "--far", "mem:", "-o", "t.trace", "--", SUBJECT, str(PAGES),
-                 "40"]
+                 "100000"]
         with subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 100
@@ -296,9 +309,15 @@ class GoingWrong(TraceTest):
                 if os.path.exists(self.path("t.trace")) and os.path.getsize(self.path("t.trace")) > 100_000:
                     break
                 time.sleep(0.05)
+            subject = children_of(process.pid)
             process.kill()
+            process.wait()
+            self.assertEqual(len(subject), 1)
+            os.kill(subject[0], signal.SIGUSR1)
             result = process.stdout.read()  # until the program has closed it, too
-        plain = subprocess.run([SUBJECT, str(PAGES), "40"], capture_output=True, check=True)
+        rounds = re.search(rb"in (\d+) rounds", result)
+        self.assertIsNotNone(rounds, result)
+        plain = subprocess.run([SUBJECT, str(PAGES), rounds[1]], capture_output=True, check=True)
         self.assertEqual(result, plain.stdout)
         done = self.call("report", "t.trace")
         self.assertEqual(done.returncode, 0, done.stderr)
