@@ -301,7 +301,7 @@ class GoingWrong(TraceTest):
     def test_recorder_killed(self):
         """What it had written is readable, and the program goes on: it is told to end with the round that it is in."""
         words = [HINTERLAND, "trace", "--local", "16M", "--far", "mem:", "-o", "t.trace", "--", SUBJECT, str(PAGES),
-                 "100000"]
+                 "1000"]
         with subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 100
