@@ -23,12 +23,16 @@ uint64_t* g_secret;    // excluded from core files by the program
 volatile char* g_nowhere;
 static pthread_barrier_t g_ready;
 
-static void fill(void) {
-  g_nodes = mmap(NULL, sizeof(struct Node) * kPages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static void write_nodes(void) {
   for (long i = 0; i < kPages; ++i) {
     g_nodes[i].value = i * 3 + 1;
     g_nodes[i].next = i + 1 < kPages ? &g_nodes[i + 1] : NULL;
   }
+}
+
+static void fill(void) {
+  g_nodes = mmap(NULL, sizeof(struct Node) * kPages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  write_nodes();
   g_secret = mmap(NULL, kSecretPages * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memset(g_secret, 0x5e, kSecretPages * kPageBytes);
   madvise(g_secret, kSecretPages * kPageBytes, MADV_DONTDUMP);
@@ -88,10 +92,14 @@ int main(int count, char** arguments) {
   char command;
   while (read(0, &command, 1) == 1) {
     if (command == '\n') continue;
-    if (command == 'c')
+    if (command == 'c') {
       printf("wrong %ld\n", wrong_nodes());
-    else
+    } else if (command == 'w') {
+      write_nodes();
+      puts("written");
+    } else {
       dies_here(&g_nodes[4321], command);
+    }
   }
   g_stir = 0;
   pthread_join(stirring, NULL);

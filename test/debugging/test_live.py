@@ -28,6 +28,8 @@ class FromOutside(DebuggingTest):
 
     def test_peek_and_poke(self):
         subject = Subject(self)
+        # The program has just written all of them: a quarter fits. What it only read may not be written from outside.
+        self.assertEqual(subject.ask("w"), "written")
         tracer = Tracer(subject.pid)
         poked = []
         for i in range(PAGES):
@@ -40,7 +42,7 @@ class FromOutside(DebuggingTest):
             if tracer.call(Tracer.POKE, address, 2 * i)[1] == 0:
                 poked.append(i)
         tracer.detach()
-        self.assertGreater(len(poked), 10)
+        self.assertGreater(len(poked), 100)
         # None is lost: the program finds all of them. And what was refused is as it was.
         self.assertEqual(subject.ask("c"), f"wrong {len(poked)}")
 
