@@ -408,6 +408,20 @@ bool aligned_range(std::uintptr_t* address, std::size_t* length) {
   return *length != 0 && is_user_range(*address, *length);
 }
 
+// Ends at the first error, or, if it `goes_on`, returns it when all pieces have been locked.
+int lock_pieces(std::uintptr_t start, std::size_t bytes, int flags, bool goes_on) {
+  int first = 0;
+  for_pieces(start, bytes, [&](std::uintptr_t at, std::size_t part, bool ours) {
+    int result = uninterrupted([=] {
+      if (ours) return pager().lock(at, part, flags);
+      return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(at), static_cast<long>(part), flags));
+    });
+    if (first == 0) first = result;
+    return goes_on ? 0 : result;
+  });
+  return first;
+}
+
 }  // namespace
 
 int lock(std::uintptr_t address, std::size_t length, int flags) {
@@ -415,12 +429,10 @@ int lock(std::uintptr_t address, std::size_t length, int flags) {
   std::size_t bytes = length;
   if ((flags & ~MLOCK_ONFAULT) != 0 || !aligned_range(&start, &bytes) || !pager().overlaps(start, bytes))
     return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
-  return for_pieces(start, bytes, [flags](std::uintptr_t at, std::size_t part, bool ours) {
-    return uninterrupted([=] {
-      if (ours) return pager().lock(at, part, flags);
-      return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(at), static_cast<long>(part), flags));
-    });
-  });
+  // As the kernel does it: it locks all mappings up to the first hole, and then brings their pages in up to the first
+  // that does not come (of PROT_NONE). The lock stands behind that page, too.
+  if (int error = lock_pieces(start, bytes, MLOCK_ONFAULT, false); error != 0) return error;
+  return (flags & MLOCK_ONFAULT) != 0 ? 0 : lock_pieces(start, bytes, 0, true);
 }
 
 int unlock(std::uintptr_t address, std::size_t length) {

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -27,6 +28,33 @@ static void use_memory(void) {
     for (int page = 0; page < kOther; ++page) other[(size_t)page * kPage] = (char)(page + round);
   for (int page = 0; page < kOther; ++page) CHECK(other[(size_t)page * kPage] == (char)(page + 2));
   CHECK(munmap(other, (size_t)kOther * kPage) == 0);
+}
+
+// mlock over pages that do not come in, or over none, beside memory that is far: which mappings are then locked.
+// MS_INVALIDATE of what is locked ends with EBUSY.
+static void lock_beside(const char* name, int protection, int kind, bool hole) {
+  // What is shared is never far: this lies outside of what far memory has, and the rest is put over it.
+  char* memory = mmap(NULL, 9 * kPage, protection, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  for (int first = 0; first < 9; first += 6)
+    CHECK(mmap(memory + first * kPage, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+               0) != MAP_FAILED);
+  if (kind == MAP_PRIVATE)
+    CHECK(mmap(memory + 3 * kPage, 3 * kPage, protection, kind | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+  for (int page = 0; page < 9; ++page)
+    if (page < 3 || page >= 6) memory[page * kPage] = (char)page;
+  if (hole) CHECK(munmap(memory + 3 * kPage, kPage) == 0);
+  errno = 0;
+  int locked = mlock(memory, 9 * kPage);
+  printf("mlock beside %s: %d errno %d;", name, locked, errno);
+  for (int part = 0; part < 9; ++part) {
+    errno = 0;
+    int synced = msync(memory + part * kPage, kPage, MS_INVALIDATE);
+    printf(" %d %d", synced, errno);
+  }
+  printf("; right %d\n", memory[2 * kPage] == 2 && memory[8 * kPage] == 8);
+  munlock(memory, 9 * kPage);
+  CHECK(munmap(memory, 9 * kPage) == 0);
 }
 
 int main(void) {
@@ -91,5 +119,10 @@ int main(void) {
   char* locked = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
   use_memory();
   printf("MAP_LOCKED %d\n", resident(locked, kLocked));
+  lock_beside("what may not be read", PROT_NONE, MAP_PRIVATE, false);
+  lock_beside("what others share", PROT_READ, MAP_SHARED, false);
+  lock_beside("what others share and may not be read", PROT_NONE, MAP_SHARED, false);
+  lock_beside("a hole", PROT_READ, MAP_PRIVATE, true);
+  lock_beside("a hole in what others share", PROT_READ, MAP_SHARED, true);
   return 0;
 }
