@@ -26,7 +26,7 @@ def run(command, extra):
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     environment.update(extra)
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=100)
+                          stderr=subprocess.PIPE, timeout=300)
     return done.returncode, done.stdout, done.stderr
 
 
