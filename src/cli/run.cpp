@@ -38,8 +38,7 @@ enum : std::uint64_t { kWithoutWriteProtect = 1, kWithoutMove = 2 };
 
 Status check_options(const CommandLine& line, bool traced) {
   using enum OptionId;
-  if (Result<::hinterland::far::Url> url = ::hinterland::far::parse_url(line.text(far)); !url)
-    return std::unexpected(url.error());
+  if (auto url = ::hinterland::far::parse_url(line.text(far)); !url) return std::unexpected(url.error());
   if (line.is_flag(local) && line.is_flag(local_total))
     return contradiction(line[local], line[local_total], "give the budget of each process, or that of all together");
   if (traced && line.is_flag(local_total) && line.is_given(sizes))

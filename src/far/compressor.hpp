@@ -1,13 +1,15 @@
 // One page compressed by lz4 or zstd, with all state owned by the object: nothing is allocated after create().
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "far/url.hpp"
 
 namespace hinterland::far {
+
+enum class Codec : std::uint8_t { lz4, zstd };
 
 // Belongs to one thread at a time.
 class Compressor {

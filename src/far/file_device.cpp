@@ -11,6 +11,7 @@
 #include "far/aio_check.hpp"
 #include "far/file_store.hpp"
 #include "far/synchronous_channel.hpp"
+#include "far/url_text.hpp"
 
 namespace hinterland::far {
 
@@ -138,6 +139,19 @@ Result<std::unique_ptr<Channel>> open_blocking_channel(FileStore& store) {
   auto bounce = BouncePages::create();
   if (!bounce) return std::unexpected(bounce.error());
   return std::make_unique<BlockingChannel>(store, std::move(*bounce));
+}
+
+Result<FileSettings> parse_file(std::string_view rest) {
+  auto size = take_size(rest, "file");
+  if (!size) return std::unexpected(size.error());
+  if (rest.empty()) return refuse_url("file: names no path", "write for example file:/var/tmp/far?size=8G");
+  if (rest.find('\0') != std::string_view::npos) return refuse_url("file: path holds a NUL byte", "take it out");
+  return FileSettings{.path = std::string(rest), .size_bytes = *size};
+}
+
+std::string file_from(const std::string& folder, std::string_view rest) {
+  if (rest.empty() || rest.starts_with('/')) return std::string(rest);
+  return folder + "/" + std::string(rest);
 }
 
 Result<std::unique_ptr<Device>> open_file_device(const FileSettings& settings) {

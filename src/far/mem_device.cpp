@@ -7,6 +7,7 @@
 #include "far/slab_table.hpp"
 #include "far/stream_page.hpp"
 #include "far/synchronous_channel.hpp"
+#include "far/url_text.hpp"
 
 namespace hinterland::far {
 namespace {
@@ -99,6 +100,13 @@ class MemChannel final : public SynchronousChannel<kMemInFlightMax> {
 Result<std::unique_ptr<Channel>> MemDevice::open_channel() { return std::make_unique<MemChannel>(*this); }
 
 }  // namespace
+
+Result<std::uint64_t> parse_mem(std::string_view rest) {
+  auto size = take_size(rest, "mem");
+  if (size && !rest.empty())
+    return refuse_url("mem: takes nothing but a size, not " + quoted(rest), "write mem: or mem:?size=1G");
+  return size;
+}
 
 Result<std::unique_ptr<Device>> open_mem_device(std::uint64_t size_bytes) {
   std::uint32_t slabs = slabs_for_memory(size_bytes);

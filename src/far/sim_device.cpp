@@ -293,10 +293,12 @@ Result<std::unique_ptr<Channel>> SimDevice::open_channel() {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> open_sim_device(const SimSettings& settings, std::unique_ptr<Device> inner) {
+Result<std::unique_ptr<Device>> open_sim_device(const SimSettings& settings, const DeviceSettings& inner_settings) {
+  auto inner = open_device(settings.inner, inner_settings);
+  if (!inner) return inner;
   auto shared = SharedMemory::reserve(kPageSize, "sim:");
   if (!shared) return std::unexpected(shared.error());
-  return std::make_unique<SimDevice>(settings, std::move(inner), std::move(*shared));
+  return std::make_unique<SimDevice>(settings, std::move(*inner), std::move(*shared));
 }
 
 }  // namespace hinterland::far

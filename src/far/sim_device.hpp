@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "far/device.hpp"
-#include "far/url.hpp"
+#include "far/sim_settings.hpp"
 
 namespace hinterland::far {
 
-// Takes the inner device over.
-Result<std::unique_ptr<Device>> open_sim_device(const SimSettings& settings, std::unique_ptr<Device> inner);
+// Opens the inner device, too, which gets `inner_settings`.
+Result<std::unique_ptr<Device>> open_sim_device(const SimSettings& settings, const DeviceSettings& inner_settings);
 
 }  // namespace hinterland::far

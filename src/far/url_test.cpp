@@ -4,57 +4,63 @@
 
 #include <string>
 
-#include "far/device.hpp"
+#include "far/file_device.hpp"
+#include "far/mem_device.hpp"
+#include "far/sim_settings.hpp"
+#include "far/tcp/tcp_address.hpp"
+#include "far/zmem_device.hpp"
 
 namespace hinterland::far {
 namespace {
 
-Url parsed(const char* text) {
-  auto url = parse_url(text);
-  EXPECT_TRUE(url) << text << ": " << (url ? "" : url.error().what());
-  return url.value_or(Url{});
-}
-
 TEST(FarUrl, Memory) {
-  EXPECT_EQ(parsed("mem:").scheme, Scheme::mem);
-  EXPECT_EQ(parsed("mem:").size_bytes, 0u);
-  EXPECT_EQ(parsed("mem:?size=1G").size_bytes, kGiB);
-  EXPECT_EQ(parsed("zmem:").codec, Codec::lz4);
-  EXPECT_EQ(parsed("zmem:lz4").codec, Codec::lz4);
-  Url url = parsed("zmem:zstd?size=1.5G");
-  EXPECT_EQ(url.scheme, Scheme::zmem);
-  EXPECT_EQ(url.codec, Codec::zstd);
-  EXPECT_EQ(url.size_bytes, 3 * kGiB / 2);
+  EXPECT_EQ(parse_mem(""), 0u);
+  EXPECT_EQ(parse_mem("?size=1G"), kGiB);
+  EXPECT_EQ(parse_zmem("")->codec, Codec::lz4);
+  EXPECT_EQ(parse_zmem("lz4")->codec, Codec::lz4);
+  ZmemSettings settings = parse_zmem("zstd?size=1.5G").value();
+  EXPECT_EQ(settings.codec, Codec::zstd);
+  EXPECT_EQ(settings.size_bytes, 3 * kGiB / 2);
 }
 
 TEST(FarUrl, File) {
-  EXPECT_EQ(parsed("file:/var/tmp/far").path, "/var/tmp/far");
-  EXPECT_EQ(parsed("file:a b?size=64M").path, "a b");
-  EXPECT_EQ(parsed("file:a b?size=64M").size_bytes, 64 * kMiB);
-  EXPECT_EQ(parsed("file:odd?name?size=64M").path, "odd?name");
+  EXPECT_EQ(parse_file("/var/tmp/far")->path, "/var/tmp/far");
+  EXPECT_EQ(parse_file("a b?size=64M")->path, "a b");
+  EXPECT_EQ(parse_file("a b?size=64M")->size_bytes, 64 * kMiB);
+  EXPECT_EQ(parse_file("odd?name?size=64M")->path, "odd?name");
 }
 
 TEST(FarUrl, Tcp) {
-  Url url = parsed("tcp://far.example:7700");
-  EXPECT_EQ(url.host, "far.example");
-  EXPECT_EQ(url.port, 7700);
-  EXPECT_EQ(parsed("tcp://[::1]:1").host, "::1");
-  EXPECT_EQ(parsed("tcp://[::1]:65535").port, 65535);
+  TcpAddress address = parse_tcp("//far.example:7700").value();
+  EXPECT_EQ(address.host, "far.example");
+  EXPECT_EQ(address.port, 7700);
+  EXPECT_EQ(address.url(), "tcp://far.example:7700");
+  EXPECT_EQ(parse_tcp("//[::1]:1")->host, "::1");
+  EXPECT_EQ(parse_tcp("//[::1]:65535")->port, 65535);
+  EXPECT_EQ(parse_tcp("//[::1]:65535")->url(), "tcp://[::1]:65535");
 }
 
 TEST(FarUrl, Simulator) {
-  SimSettings sim = parsed("sim:latency=5us,bandwidth=100Gbps,inner=zmem:zstd?size=1G").sim;
+  SimSettings sim = parse_sim("latency=5us,bandwidth=100Gbps,inner=zmem:zstd?size=1G").value();
   EXPECT_EQ(sim.latency_ns, 5000u);
   EXPECT_EQ(sim.bandwidth_bits_per_s, 100'000'000'000u);
   EXPECT_EQ(sim.inner, "zmem:zstd?size=1G");
-  sim = parsed("sim:latency=0.5ms,fail_reads=0.25,fail_writes=1,corrupt=0,lose_after=100,seed=7").sim;
+  sim = parse_sim("latency=0.5ms,fail_reads=0.25,fail_writes=1,corrupt=0,lose_after=100,seed=7").value();
   EXPECT_EQ(sim.latency_ns, 500'000u);
   EXPECT_EQ(sim.fail_reads, 0.25);
   EXPECT_EQ(sim.fail_writes, 1);
   EXPECT_EQ(sim.lose_after, 100u);
   EXPECT_EQ(sim.seed, 7u);
   EXPECT_EQ(sim.inner, "mem:");
-  EXPECT_EQ(parsed("sim:inner=sim:latency=1us,inner=mem:").sim.inner, "sim:latency=1us,inner=mem:");
+  EXPECT_EQ(parse_sim("inner=sim:latency=1us,inner=mem:")->inner, "sim:latency=1us,inner=mem:");
+}
+
+TEST(FarUrl, NothingIsOpenedYet) {
+  for (const char* text :
+       {"mem:", "zmem:zstd", "file:/no/such/folder/far", "tcp://127.0.0.1:1", "sim:inner=file:/no/far"})
+    EXPECT_TRUE(parse_url(text)) << text;
+  EXPECT_FALSE(parse_url("file:/no/such/folder/far").value()({}));
+  EXPECT_TRUE(parse_url("sim:inner=mem:").value()({}));
 }
 
 TEST(FarUrl, RefusesWithTheNearestValid) {

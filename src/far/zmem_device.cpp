@@ -5,10 +5,12 @@
 #include <cstring>
 
 #include "base/size.hpp"
+#include "base/suggest.hpp"
 #include "far/arena.hpp"
 #include "far/compressor.hpp"
 #include "far/slab_table.hpp"
 #include "far/synchronous_channel.hpp"
+#include "far/url_text.hpp"
 
 namespace hinterland::far {
 namespace {
@@ -192,7 +194,19 @@ Result<std::unique_ptr<Device>> open_with(Codec codec, std::uint64_t size_bytes,
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> open_zmem_device(Codec codec, std::uint64_t size_bytes) {
+Result<ZmemSettings> parse_zmem(std::string_view rest) {
+  auto size = take_size(rest, "zmem");
+  if (!size) return std::unexpected(size.error());
+  ZmemSettings settings{.size_bytes = *size};
+  if (rest == "zstd")
+    settings.codec = Codec::zstd;
+  else if (!rest.empty() && rest != "lz4")
+    return refuse_url("zmem: has no compression " + quoted(rest), suggestion(rest, {"lz4", "zstd"}));
+  return settings;
+}
+
+Result<std::unique_ptr<Device>> open_zmem_device(const ZmemSettings& settings) {
+  auto [codec, size_bytes] = settings;
   std::uint32_t slabs = slabs_for_memory(size_bytes != 0 ? size_bytes : kRatioMax * machine_memory_bytes());
   auto device = open_with(codec, size_bytes, slabs);
   // Unlimited means as much as can be had, as when an address space limit is set.

@@ -3,15 +3,25 @@
 // Pages filled with one repeated 32-bit word take no space, pages that do not compress are stored as they are.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string_view>
 
+#include "far/compressor.hpp"
 #include "far/device.hpp"
-#include "far/url.hpp"
 
 namespace hinterland::far {
 
-// `size_bytes` bounds the pages before compression, rounded down to whole slabs; 0: not limited (address space for
-// eight times the machine's memory).
-Result<std::unique_ptr<Device>> open_zmem_device(Codec codec, std::uint64_t size_bytes);
+struct ZmemSettings {
+  Codec codec = Codec::lz4;
+  // Bounds the pages before compression, rounded down to whole slabs; 0: not limited (address space for eight times
+  // the machine's memory).
+  std::uint64_t size_bytes = 0;
+};
+
+// From what stands behind "zmem:": [lz4|zstd][?size=SIZE].
+Result<ZmemSettings> parse_zmem(std::string_view rest);
+
+Result<std::unique_ptr<Device>> open_zmem_device(const ZmemSettings& settings);
 
 }  // namespace hinterland::far

@@ -12,7 +12,7 @@ namespace {
 class Zmem : public ::testing::TestWithParam<Codec> {
  protected:
   void SetUp() override {
-    auto opened = open_zmem_device(GetParam(), 64 * kMiB);
+    auto opened = open_zmem_device({GetParam(), 64 * kMiB});
     ASSERT_TRUE(opened) << opened.error().what();
     device = std::move(*opened);
     channel = std::move(*device->open_channel());

@@ -33,7 +33,7 @@ TEST(ServerBurst, ClientsThatStartTogetherAllComeIn) {
   RunningServer server(options);
   std::atomic<int> in{0};
   at_once(60, [&](int) {
-    auto device = far::open_tcp_device("127.0.0.1", server->port(), settings_with(""));
+    auto device = far::open_tcp_device({"127.0.0.1", server->port()}, settings_with(""));
     EXPECT_TRUE(device) << device.error().what();
     if (device) ++in;
   });
@@ -107,7 +107,7 @@ TEST(ServerBurst, WhoFindsNoPlaceWaitsForOne) {
   reader.join();
   EXPECT_EQ(client->device->lost(), 0);
 
-  auto refused = far::open_tcp_device("127.0.0.1", server->port(), settings_with("", 100'000'000));
+  auto refused = far::open_tcp_device({"127.0.0.1", server->port()}, settings_with("", 100'000'000));
   ASSERT_FALSE(refused);
   EXPECT_NE(std::string(refused.error().what()).find("limit of clients or connections"), std::string::npos);
   EXPECT_NE(std::string(refused.error().next_step()).find("--client-connections"), std::string::npos);
@@ -122,7 +122,8 @@ TEST(ServerBurst, ARefusalThatStaysIsFinalAtOnce) {
   ServerOptions options = small_server();
   options.key_file = right.path();
   RunningServer server(options);
-  auto device = far::open_tcp_device("127.0.0.1", server->port(), settings_with(wrong.path(), kLongerThanTheTestNs));
+  auto device =
+      far::open_tcp_device({"127.0.0.1", server->port()}, settings_with(wrong.path(), kLongerThanTheTestNs));
   ASSERT_FALSE(device);
   EXPECT_EQ(device.error().code(), EACCES);
 }
@@ -229,7 +230,7 @@ TEST_F(ServerStrangers, WhoProvesTheKeyIsNotCounted) {
   options.handshakes_a_second_max = 1;
   RunningServer server(options);
   for (int i = 0; i < 4 * kPlaces; ++i) {
-    auto device = far::open_tcp_device("127.0.0.1", server->port(), settings_with(file.path()));
+    auto device = far::open_tcp_device({"127.0.0.1", server->port()}, settings_with(file.path()));
     ASSERT_TRUE(device) << device.error().what();
   }
   EXPECT_EQ(server->stats().handshakes_refused, 0u);

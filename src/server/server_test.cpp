@@ -22,7 +22,7 @@ constexpr std::uint64_t kForAWhileNs = 300'000'000;   // what has not happened b
 constexpr std::uint64_t kLongNs = 3'600'000'000'000;  // longer than the test
 
 std::string complaint(std::uint16_t port, const std::string& key_file) {
-  auto device = far::open_tcp_device("127.0.0.1", port, settings_with(key_file));
+  auto device = far::open_tcp_device({"127.0.0.1", port}, settings_with(key_file));
   return device ? "" : device.error().what();
 }
 

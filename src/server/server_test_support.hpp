@@ -127,7 +127,7 @@ inline far::DeviceSettings settings_with(const std::string& key_file, std::uint6
 
 inline std::unique_ptr<far::Device> connect_to(std::uint16_t port,
                                                const far::DeviceSettings& settings = settings_with("")) {
-  auto device = far::open_tcp_device("127.0.0.1", port, settings);
+  auto device = far::open_tcp_device({"127.0.0.1", port}, settings);
   EXPECT_TRUE(device) << device.error().what();
   return device ? std::move(*device) : nullptr;
 }

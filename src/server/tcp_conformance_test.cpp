@@ -20,7 +20,7 @@ Result<OpenedDevice> open_over_tcp(std::uint32_t slabs, bool with_key) {
   ServerOptions options = small_server(slabs);
   if (with_key) options.key_file = context->key.path();
   context->server = std::make_unique<ServerProcess>(options);
-  auto device = open_tcp_device("127.0.0.1", context->server->port(),
+  auto device = open_tcp_device({"127.0.0.1", context->server->port()},
                                 settings_with(with_key ? context->key.path() : "", 1'000'000'000));
   if (!device) return std::unexpected(device.error());
   OpenedDevice opened;

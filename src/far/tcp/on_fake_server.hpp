@@ -19,7 +19,7 @@ class OnFakeServer : public ::testing::Test {
   void open_device(std::uint64_t timeout_ns) {
     DeviceSettings settings;
     settings.timeout_ns = timeout_ns;
-    auto opened = open_tcp_device("127.0.0.1", server.port(), settings);
+    auto opened = open_tcp_device({"127.0.0.1", server.port()}, settings);
     ASSERT_TRUE(opened) << opened.error().what();
     device = std::move(*opened);
     auto made = device->open_channel();

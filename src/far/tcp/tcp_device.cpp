@@ -37,15 +37,13 @@ bool lock_within(Mutex& mutex, int* milliseconds) {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> open_tcp_device(const std::string& host, std::uint16_t port,
-                                                const DeviceSettings& settings) {
-  Result<std::unique_ptr<TcpDevice>> device = TcpDevice::open(host, port, settings);
+Result<std::unique_ptr<Device>> open_tcp_device(const TcpAddress& address, const DeviceSettings& settings) {
+  Result<std::unique_ptr<TcpDevice>> device = TcpDevice::open(address, settings);
   if (!device) return std::unexpected(device.error());
   return std::move(*device);
 }
 
-Result<std::unique_ptr<TcpDevice>> TcpDevice::open(const std::string& host, std::uint16_t port,
-                                                   const DeviceSettings& settings) {
+Result<std::unique_ptr<TcpDevice>> TcpDevice::open(const TcpAddress& address, const DeviceSettings& settings) {
   if (sodium_init() < 0) return std::unexpected(Error::make(0, "cannot initialise the crypto library"));
   SecretKey key;
   if (!settings.key_file.empty()) {
@@ -53,11 +51,10 @@ Result<std::unique_ptr<TcpDevice>> TcpDevice::open(const std::string& host, std:
     if (!read) return std::unexpected(read.error());
     key = std::move(*read);
   }
-  Result<std::vector<Endpoint>> endpoints = resolve(host, port, false);
+  Result<std::vector<Endpoint>> endpoints = resolve(address.host, address.port, false);
   if (!endpoints) return std::unexpected(endpoints.error());
   std::unique_ptr<TcpDevice> device(new TcpDevice(std::move(key), settings));
-  bool v6 = host.find(':') != std::string::npos;
-  device->info_.url = "tcp://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  device->info_.url = address.url();
   device->info_.best_batch_pages = 32;
   device->info_.in_flight_max = kPagesInFlightMax;
   if (Status status = device->open_session(*endpoints); !status) return std::unexpected(status.error());

@@ -31,6 +31,7 @@
 #include "far/tcp/give_backs.hpp"
 #include "far/tcp/link.hpp"
 #include "far/tcp/shared_pages.hpp"
+#include "far/tcp/tcp_address.hpp"
 #include "far/tcp/tcp_computer.hpp"
 #include "kernel/kept_file.hpp"
 
@@ -41,15 +42,13 @@ inline constexpr std::uint64_t kRetryNs = 800'000'000;
 
 // Connects, proves the key (read from settings.key_file) and opens a session. Blocks up to settings.timeout_ns.
 // The errors say which server, why, and what to do: unreachable, not one of ours, wrong version, keys that differ.
-Result<std::unique_ptr<Device>> open_tcp_device(const std::string& host, std::uint16_t port,
-                                                const DeviceSettings& settings);
+Result<std::unique_ptr<Device>> open_tcp_device(const TcpAddress& address, const DeviceSettings& settings);
 
 class TcpChannel;
 
 class TcpDevice final : public Device {
  public:
-  static Result<std::unique_ptr<TcpDevice>> open(const std::string& host, std::uint16_t port,
-                                                 const DeviceSettings& settings);
+  static Result<std::unique_ptr<TcpDevice>> open(const TcpAddress& address, const DeviceSettings& settings);
   ~TcpDevice() override;
 
   const DeviceInfo& info() const override { return info_; }

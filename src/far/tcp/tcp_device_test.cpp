@@ -258,13 +258,13 @@ TEST(TcpDeviceOpen, SaysWhyItCannot) {
     FakeServer gone;
     port = gone.port();
   }
-  auto refused = open_tcp_device("127.0.0.1", port, settings);
+  auto refused = open_tcp_device({"127.0.0.1", port}, settings);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ECONNREFUSED);
   EXPECT_NE(std::string(refused.error().what()).find("127.0.0.1:" + std::to_string(port)), std::string::npos);
   EXPECT_STRNE(refused.error().next_step(), "");
   settings.key_file = "/nonexistent/key";
-  auto no_key = open_tcp_device("127.0.0.1", port, settings);
+  auto no_key = open_tcp_device({"127.0.0.1", port}, settings);
   ASSERT_FALSE(no_key);
   EXPECT_NE(std::string(no_key.error().what()).find("/nonexistent/key"), std::string::npos);
 }
@@ -291,7 +291,7 @@ std::string complaint_about(const std::string& greeting) {
   });
   DeviceSettings settings;
   settings.timeout_ns = kTimeoutNs;
-  auto device = open_tcp_device("127.0.0.1", endpoint.port(), settings);
+  auto device = open_tcp_device({"127.0.0.1", endpoint.port()}, settings);
   complained = true;
   other.join();
   ::close(listener);
