@@ -90,6 +90,10 @@ std::intptr_t resize_and_move_in(const Request& request) {
 
 std::intptr_t over_far(const Request& request) {
   if (!valid(request)) return -EINVAL;
+  if (request.old_length == 0 && request.address == request.target) {  // the kernel unmaps the target first
+    const int error = unmap(request.target, request.new_length);
+    return error != 0 ? error : -EFAULT;
+  }
   return request.old_length == request.new_length ? move_in(request) : resize_and_move_in(request);
 }
 

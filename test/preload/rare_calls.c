@@ -102,8 +102,35 @@ static void of_other_mappings(void) {
   printf("an odd address: %d errno %d\n", refused == MAP_FAILED, errno);
 }
 
+static void show_remapped(const char* what, char* from, char* to) {
+  errno = 0;
+  char* result = mremap(from, 0, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+  printf("%s: %s errno %d;", what, result == MAP_FAILED ? "failed" : result == to ? "there" : "elsewhere", errno);
+  unsigned char ignored;
+  for (unsigned i = 0; i < 4; ++i) printf(" %d", mincore(to + i * PAGE, PAGE, &ignored));
+  printf(" source %d\n", mincore(from, PAGE, &ignored));
+}
+
+// mremap from a length of 0 maps what is shared a second time. The target is unmapped first, with what lies in it.
+static void second_mappings(void) {
+  enum { kPages = 64 };
+  char* shared = mmap(NULL, kPages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  char* own = mmap(NULL, kPages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(shared != MAP_FAILED && own != MAP_FAILED);
+  show_remapped("shared beside it", shared, shared + 8 * PAGE);
+  show_remapped("shared onto private", shared, own + 8 * PAGE);
+  show_remapped("private onto private", own, own + 16 * PAGE);
+  show_remapped("private onto shared", own, shared + 16 * PAGE);
+  show_remapped("shared onto itself", shared + 24 * PAGE, shared + 24 * PAGE);
+  show_remapped("private onto itself", own + 24 * PAGE, own + 24 * PAGE);
+  CHECK(mmap(shared + 33 * PAGE, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+        MAP_FAILED);
+  show_remapped("shared onto itself and private", shared + 32 * PAGE, shared + 32 * PAGE);
+}
+
 int main(void) {
   check_preloaded();
+  second_mappings();
   ends_at_once();
   locales();
   protection_keys();
