@@ -14,6 +14,7 @@
 #include "base/inside.hpp"
 #include "base/log.hpp"
 #include "base/signal_handlers.hpp"
+#include "kernel/same_page_merging.hpp"
 #include "kernel/scheduling.hpp"
 #include "paging/bus_signal.hpp"
 #include "paging/pager_impl.hpp"
@@ -53,6 +54,7 @@ Result<Pager*> Pager::start(const PagerOptions& options, Kernel& kernel, std::un
   if (!kernel.features().write_protect && !kernel.features().move)
     return std::unexpected(Error::make(0, "this kernel can neither protect nor move pages for a userfaultfd")
                                .remedy("use Linux 5.7 or newer"));
+  if (Status status = same_page_merging::leave(); !status) return std::unexpected(status.error());
   auto impl = std::make_unique<Impl>(kernel, std::move(device), options.far_url);
   impl->options = options;
   impl->budget_bytes = options.budget_bytes;

@@ -94,6 +94,10 @@ int Pager::Impl::advise_piece(const Region& piece, int advice) {
         if (!managed) break;
         regions.mark(piece.start, piece.end, advice == MADV_DONTFORK ? kDontFork : 0, kDontFork);
         return 0;
+      case MADV_MERGEABLE:  // a wish that is not passed on (kernel/same_page_merging.hpp); a kernel without refuses
+                            // it
+      case MADV_UNMERGEABLE:
+        return raw_madvise(reinterpret_cast<void*>(piece.start), 0, advice) == 0 ? 0 : -errno;
       case MADV_GUARD_INSTALL:  // read-ahead would undo it; as kernels that do not have it
       case MADV_GUARD_REMOVE:
         return -EINVAL;

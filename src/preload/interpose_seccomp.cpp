@@ -6,6 +6,7 @@
 #include <cstdarg>
 
 #include "base/log.hpp"
+#include "kernel/same_page_merging.hpp"
 #include "paging/program_end.hpp"
 #include "preload/held_for_call.hpp"
 #include "preload/next.hpp"
@@ -92,5 +93,11 @@ HL_INTERPOSED int prctl(int option, ...) noexcept {
   auto* function = next.get();  // looked up now: in strict mode nothing can be
   if (option == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) prepare_for_strict();
   if (option == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER) note_filter();
+  if (serves_program())
+    if (std::optional<int> result = same_page_merging::answer(option, a, b, c, d)) {
+      if (*result >= 0) return *result;
+      errno = -*result;
+      return -1;
+    }
   return function(option, a, b, c, d);
 }
