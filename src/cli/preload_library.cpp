@@ -14,7 +14,9 @@ constexpr const char* kPlaces[] = {"lib", "lib/x86_64-linux-gnu", "lib64"};
 Result<std::string> find_beside(const char* name, const char* remedy) {
   std::error_code problem;
   std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", problem);
-  if (problem) return std::unexpected(Error::make(problem.value(), "/proc/self/exe"));
+  if (problem)
+    return std::unexpected(Error::make(problem.value(), "cannot tell from /proc/self/exe where this command is")
+                               .remedy("mount /proc here: the library is looked for beside the command"));
   std::filesystem::path prefix = self.parent_path().parent_path();
   for (const char* place : kPlaces) {
     std::string path = (prefix / place / name).string();

@@ -218,7 +218,8 @@ class Examples(PolicyTest):
         with child:
             sum_line = child.stdout.readline()
             figures = {}
-            while figures.get("not_admitted", 0) == 0 and child.poll() is None:  # told once a second at least
+            # Told once a second at least: once it may have been while the program was still at its first pages.
+            while figures.get("not_admitted", 0) <= 1000 and child.poll() is None:
                 programs = json.loads(self.call("stat", "--json").stdout)["programs"]
                 figures = next((each["policy_figures"] for each in programs if each["program"].endswith("stays")), {})
                 time.sleep(0.02)

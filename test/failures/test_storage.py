@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import FailureTest, Puppet, record
+from support import HINTERLAND, FailureTest, Puppet, record
 from test_devices import caught_of
 
 PAGES = 8192
@@ -42,6 +42,14 @@ class Disk(FailureTest):
             self.assertEqual(puppet.do(f"rewrite 0 {PAGES}"), f"rewritten {PAGES}")
         self.assertEqual(puppet.do(f"check 0 {PAGES}"), f"right {PAGES}")
         self.assertEqual(puppet.finish(), 0)
+
+    def test_where_proc_is_not_mounted(self):
+        prefix = self.in_file_system('mkdir -p "$0/none" && mount --bind "$0/none" /proc')
+        done = subprocess.run([*prefix, HINTERLAND, "run", "--", "true"], capture_output=True, text=True, check=False,
+                              timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot tell from /proc/self/exe where this command is", done.stderr)
+        self.assertIn("mount /proc", done.stderr)
 
     def test_filled_up_by_others_after_the_start(self):
         prefix = self.in_file_system('mount -t tmpfs -o size=80M none "$0"')
