@@ -94,7 +94,11 @@ Result<std::uint64_t> parse_percent(std::string_view text, std::string_view sour
         Error::make(0, "%.*s: '%.*s' is not a share of the available memory", HL_TEXT(source), HL_TEXT(text));
     return std::unexpected(error.remedy("give 1%% to 100%%, or a size such as 512M"));
   }
-  return page_floor(available_memory().bytes() / 100 * percent);
+  const AvailableMemory memory = available_memory();
+  if (memory.system_bytes != 0) return page_floor(memory.bytes() / 100 * percent);
+  Error error = Error::make(0, "%.*s: %.*s of the available memory cannot be told: /proc/meminfo cannot be read",
+                            HL_TEXT(source), HL_TEXT(text));
+  return std::unexpected(error.remedy("mount /proc, or give a size such as 512M"));
 }
 
 Result<std::uint64_t> parse_flag(std::string_view text, std::string_view source) {
