@@ -1,7 +1,7 @@
 // Far memory keeps out of the kernel's same-page merging (KSM; of a whole process since Linux 6.4).
 //
 // KSM puts one page that may only be read in the place of equal ones. It forgets that a userfaultfd had
-// write-protected them (replace_page() in mm/ksm.c, as of Linux 6.18): the program then writes a copy of its own,
+// write-protected them (Linux 6.18): the program then writes a copy of its own,
 // nobody hears of it, and the page leaves as if it were unchanged. Whether pages are merged is the kernel's affair,
 // so nothing is lost by doing without (docs/adr/0084-far-memory-is-not-merged.md).
 #pragma once

@@ -50,19 +50,19 @@ static void put_merging_to_work(void) {
     fprintf(stderr, "merging cannot be put to work: it needs KSM in the kernel, and root\n");
     exit(77);
   }
-  pid_t program = getpid();
-  int ends[2];
-  CHECK(pipe(ends) == 0);
+  int ready[2], alive[2];  // the program keeps an end of `alive`, and its children until they end
+  CHECK(pipe(ready) == 0 && pipe(alive) == 0);
+  char byte;
   if (fork() == 0) {
     for (int i = 3; i >= 0; --i) set_one(kSettings[i], kBusy[i]);
-    CHECK(write(ends[1], "", 1) == 1);
-    while (getppid() == program) usleep(20000);
+    CHECK(write(ready[1], "", 1) == 1);
+    close(alive[1]);
+    CHECK(read(alive[0], &byte, 1) == 0);
     for (int i = 3; i >= 0; --i)
       if (g_before[i][0] != '\0') set_one(kSettings[i], g_before[i]);
     _exit(0);
   }
-  char byte;
-  CHECK(read(ends[0], &byte, 1) == 1);
+  CHECK(read(ready[0], &byte, 1) == 1);
 }
 
 static uint64_t bytes_of(int page) { return 0x0101010101010101u * g_bytes[page]; }
