@@ -34,6 +34,13 @@ const char* path_of(const void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fname : nullptr;
 }
 
+// The result of a lookup of ours. What dlerror() says of it is not for the program: many tell by dlerror() whether
+// their own lookup failed.
+void* unsaid(void* found) {
+  if (found == nullptr) static_cast<void>(dlerror());
+  return found;
+}
+
 }  // namespace
 
 // They ask who calls them, so they are jumped to.
@@ -60,12 +67,11 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlsym(void* 
   if (library == RTLD_NEXT || library == RTLD_DEFAULT || name == nullptr ||
       hinterland::mode() == hinterland::Mode::native)
     return nullptr;
-  void* found = next(library, name);
-  if (found == nullptr) return nullptr;
-  void* of_program = next(RTLD_DEFAULT, name);
-  if (of_program == nullptr || of_program == found) return found;
   using namespace hinterland::object_names;
-  return is_ours(path_of(of_program)) && is_libc(path_of(found)) ? of_program : found;
+  void* found = unsaid(next(library, name));
+  if (found == nullptr || !is_libc(path_of(found))) return found;
+  void* of_program = unsaid(next(RTLD_DEFAULT, name));
+  return of_program != nullptr && is_ours(path_of(of_program)) ? of_program : found;
 }
 
 __attribute__((used, visibility("hidden"))) void* hinterland_before_dlvsym(void* library, const char* name,
@@ -74,8 +80,8 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlvsym(void*
   if (library == RTLD_NEXT || library == RTLD_DEFAULT || name == nullptr || version == nullptr ||
       hinterland::mode() == hinterland::Mode::native)
     return nullptr;
-  void* found = next(library, name, version);
-  if (found == nullptr || found != next_dlsym()(library, name)) return found;
+  void* found = unsaid(next(library, name, version));
+  if (found == nullptr || found != unsaid(next_dlsym()(library, name))) return found;
   return hinterland_before_dlsym(library, name);
 }
 

@@ -17,6 +17,7 @@
 #include "preload/known_places.hpp"
 #include "preload/libc_after_fork.hpp"
 #include "preload/limits.hpp"
+#include "preload/loader_heap.hpp"
 #include "preload/loader_range.hpp"
 #include "preload/own_calls.hpp"
 #include "preload/raw.hpp"
@@ -75,6 +76,7 @@ void begin(const char* program) {
   signal_handlers::promise_to_expect();
   own_stack::reserve();
   loader_range::find();
+  loader_heap::take_for_runtime();
   libc_after_fork::prepare();
   limits::note_before_start();
   const bool catches = catching::is_wanted();
