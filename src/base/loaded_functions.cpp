@@ -25,6 +25,7 @@ struct Tables {
   const HashHead* hash = nullptr;
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
+  const ElfW(Half) * versions = nullptr;  // of each symbol; nullptr: there are none
 };
 
 // The loader may have made addresses of what are offsets in the file.
@@ -40,6 +41,7 @@ Tables tables_of(const dl_phdr_info& object) {
       if (entry->d_tag == DT_GNU_HASH) tables.hash = reinterpret_cast<const HashHead*>(at);
       if (entry->d_tag == DT_SYMTAB) tables.symbols = reinterpret_cast<const ElfW(Sym)*>(at);
       if (entry->d_tag == DT_STRTAB) tables.names = reinterpret_cast<const char*>(at);
+      if (entry->d_tag == DT_VERSYM) tables.versions = reinterpret_cast<const ElfW(Half)*>(at);
     }
   }
   return tables;
@@ -48,6 +50,12 @@ Tables tables_of(const dl_phdr_info& object) {
 bool is_function(const ElfW(Sym) & symbol, bool indirect) {
   const auto type = ELF64_ST_TYPE(symbol.st_info);
   return symbol.st_shndx != SHN_UNDEF && (type == STT_FUNC || (indirect && type == STT_GNU_IFUNC));
+}
+
+// One that is only for programs that were linked when there was no later version.
+bool is_old(const Tables& tables, std::uint32_t index) {
+  constexpr ElfW(Half) kHidden = 0x8000;
+  return tables.versions != nullptr && (tables.versions[index] & kHidden) != 0;
 }
 
 const ElfW(Sym) * symbol_in(const Tables& tables, const char* name, bool indirect) {
@@ -61,7 +69,7 @@ const ElfW(Sym) * symbol_in(const Tables& tables, const char* name, bool indirec
   for (;; ++index) {
     const std::uint32_t here = hashes[index - head.first_symbol];
     const ElfW(Sym)& symbol = tables.symbols[index];
-    if ((here | 1U) == (hash | 1U) && is_function(symbol, indirect) &&
+    if ((here | 1U) == (hash | 1U) && is_function(symbol, indirect) && !is_old(tables, index) &&
         std::strcmp(tables.names + symbol.st_name, name) == 0)
       return &symbol;
     if ((here & 1U) != 0) return nullptr;
@@ -71,7 +79,9 @@ const ElfW(Sym) * symbol_in(const Tables& tables, const char* name, bool indirec
 struct Behind {
   std::uintptr_t caller;
   const char* name;
+  bool indirect;
   bool passed = false;  // the caller's file
+  std::uintptr_t found = 0;
 };
 
 bool holds(const dl_phdr_info& file, std::uintptr_t address) {
@@ -85,9 +95,11 @@ bool holds(const dl_phdr_info& file, std::uintptr_t address) {
 // Files come in the order in which the loader looks into them.
 int look_behind(dl_phdr_info* file, std::size_t, void* argument) {
   auto* wanted = static_cast<Behind*>(argument);
-  if (wanted->passed) return function_in(*file, wanted->name, true) != 0 ? 1 : 0;
-  wanted->passed = holds(*file, wanted->caller);
-  return 0;
+  if (wanted->passed)
+    wanted->found = function_in(*file, wanted->name, wanted->indirect);
+  else
+    wanted->passed = holds(*file, wanted->caller);
+  return wanted->found != 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -99,9 +111,10 @@ std::uintptr_t function_in(const dl_phdr_info& file, const char* name, bool indi
   return found != nullptr ? file.dlpi_addr + found->st_value : 0;
 }
 
-bool is_function_behind(const void* caller, const char* name) {
-  Behind wanted{reinterpret_cast<std::uintptr_t>(caller), name};
-  return dl_iterate_phdr(look_behind, &wanted) != 0;
+std::uintptr_t function_behind(const void* caller, const char* name, bool indirect) {
+  Behind wanted{reinterpret_cast<std::uintptr_t>(caller), name, indirect};
+  dl_iterate_phdr(look_behind, &wanted);
+  return wanted.found;
 }
 
 }  // namespace hinterland

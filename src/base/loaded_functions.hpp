@@ -9,11 +9,12 @@ struct dl_phdr_info;
 
 namespace hinterland {
 
-// Its address; 0: this file does not define it. Of several versions the first in the table. `indirect`: one whose
+// Its address; 0: this file does not define it. Of several versions the one that dlsym() gives. `indirect`: one whose
 // address a resolver chooses counts, too, and it is the resolver's that is returned.
 std::uintptr_t function_in(const dl_phdr_info& file, const char* name, bool indirect);
 
-// Whether a file that dlsym(RTLD_NEXT) looks into defines it, when the file with `caller` in it asks.
-bool is_function_behind(const void* caller, const char* name);
+// The same for the first file that dlsym(RTLD_NEXT) looks into when the file with `caller` in it asks, and that
+// defines it.
+std::uintptr_t function_behind(const void* caller, const char* name, bool indirect);
 
 }  // namespace hinterland

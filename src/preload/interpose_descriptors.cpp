@@ -4,7 +4,6 @@
 //
 // Nearly all calls are on lower numbers than the runtime takes: those cost a comparison and a jump, and nothing of
 // the caller's stack. The runtime's own calls come here as well, and pass, because they come from this library.
-#include <dlfcn.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 
 #include "preload/descriptor_guards.hpp"
 #include "preload/guard_stubs.hpp"
+#include "preload/libc_symbol.hpp"
 #include "preload/next.hpp"
 #include "preload/state.hpp"
 #include "preload/uninterrupted.hpp"
@@ -24,7 +24,7 @@ extern "C" {
 // `next` is what the function with that name is to jump to: libc's.
 __attribute__((used, visibility("hidden"))) void hinterland_find_guarded(std::uintptr_t* next, const char* name) {
   int saved_errno = errno;
-  void* found = hinterland::uninterrupted([name] { return dlsym(RTLD_NEXT, name); });
+  void* found = hinterland::uninterrupted([name] { return hinterland::find_next(name); });
   if (found != nullptr) *next = reinterpret_cast<std::uintptr_t>(found);
   errno = saved_errno;
 }

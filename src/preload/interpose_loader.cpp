@@ -68,7 +68,7 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlsym(void* 
       hinterland::mode() == hinterland::Mode::native)
     return nullptr;
   using namespace hinterland::object_names;
-  void* found = unsaid(next(library, name));
+  void* found = next(library, name);
   if (found == nullptr || !is_libc(path_of(found))) return found;
   void* of_program = unsaid(next(RTLD_DEFAULT, name));
   return of_program != nullptr && is_ours(path_of(of_program)) ? of_program : found;
@@ -80,7 +80,7 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlvsym(void*
   if (library == RTLD_NEXT || library == RTLD_DEFAULT || name == nullptr || version == nullptr ||
       hinterland::mode() == hinterland::Mode::native)
     return nullptr;
-  void* found = unsaid(next(library, name, version));
+  void* found = next(library, name, version);
   if (found == nullptr || found != unsaid(next_dlsym()(library, name))) return found;
   return hinterland_before_dlsym(library, name);
 }
@@ -88,7 +88,7 @@ __attribute__((used, visibility("hidden"))) void* hinterland_before_dlvsym(void*
 __attribute__((used, visibility("hidden"))) int hinterland_before_dlopen(const char* path, int flags) {
   using namespace hinterland;
   if (hinterland_next_dlopen == 0)
-    hinterland_next_dlopen = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_NEXT, "dlopen"));
+    hinterland_next_dlopen = reinterpret_cast<std::uintptr_t>(hinterland::find_next("dlopen"));
   if (mode() == Mode::far) own_calls::report(catching::is_on());
   if ((flags & RTLD_DEEPBIND) == 0 || mode() == Mode::native) return flags;
   static std::atomic<bool> said{false};

@@ -1,9 +1,9 @@
 #include "preload/libc_code.hpp"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
+#include "preload/libc_symbol.hpp"
 #include "preload/object_names.hpp"
 
 namespace hinterland::libc_code {
@@ -35,7 +35,7 @@ Places find() {
   constexpr unsigned char kHandlerEnd[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   places.gate = find_bytes(places, kGate, sizeof kGate);
   places.handler_end = find_bytes(places, kHandlerEnd, sizeof kHandlerEnd);
-  auto function = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_NEXT, "syscall"));
+  auto function = reinterpret_cast<std::uintptr_t>(find_next("syscall"));
   if (function - places.base < places.bytes) places.function = function;
   return places;
 }

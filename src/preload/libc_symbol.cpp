@@ -1,5 +1,6 @@
 #include "preload/libc_symbol.hpp"
 
+#include <dlfcn.h>
 #include <link.h>
 
 #include <cstdint>
@@ -29,6 +30,14 @@ void* find_in_libc(const char* name) {
   Wanted wanted{name, 0};
   dl_iterate_phdr(look, &wanted);
   return reinterpret_cast<void*>(wanted.found);
+}
+
+void* find_next(const char* name) {
+  static const char in_this_library = 0;
+  if (std::uintptr_t found = function_behind(&in_this_library, name, false); found != 0)
+    return reinterpret_cast<void*>(found);
+  // One whose address a resolver chooses is the loader's to call.
+  return function_behind(&in_this_library, name, true) != 0 ? dlsym(RTLD_NEXT, name) : nullptr;
 }
 
 }  // namespace hinterland

@@ -1,12 +1,16 @@
-// Functions of libc by their names, without the loader's help: for those of the loader's own that stand in for others
-// here (interpose_loader.cpp), and by which all else is looked up.
+// Functions of libc by their names, without the loader's help.
 #pragma once
 
 namespace hinterland {
 
 // The address of a function that libc defines (or libdl, before glibc 2.34), nullptr where there is none. Reads
-// libc's own table; allocates nothing. Of several versions the first in the table: only for names whose versions are
-// alike.
+// libc's own table; allocates nothing.
 void* find_in_libc(const char* name);
+
+// The address of the function of that name that the program would call without this library: of the next file that
+// has one, as by dlsym(RTLD_NEXT); nullptr where there is none. Allocates nothing where there is one, and leaves
+// alone what the program's next dlerror() says, as dlsym() does not. Takes the loader's lock; needs a kilobyte of
+// stack.
+void* find_next(const char* name);
 
 }  // namespace hinterland

@@ -2,15 +2,14 @@
 // library's.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <atomic>
 
+#include "preload/libc_symbol.hpp"
 #include "preload/uninterrupted.hpp"
 
 namespace hinterland {
 
-// One function. Looked up at first use, or by resolve(); a lookup allocates only local memory.
+// One function. Looked up at first use, or by resolve().
 template <typename Function>
 class Next {
  public:
@@ -20,8 +19,8 @@ class Next {
     // relaxed: every thread would find the same address
     void* found = found_.load(std::memory_order_relaxed);
     if (found == nullptr) {
-      // The loader needs a kilobyte, and its lock.
-      found = uninterrupted([this] { return dlsym(RTLD_NEXT, name_); });
+      // This needs a kilobyte, and the loader's lock.
+      found = uninterrupted([this] { return find_next(name_); });
       found_.store(found, std::memory_order_relaxed);
     }
     return reinterpret_cast<Function*>(found);

@@ -23,7 +23,7 @@ class NextFunction {
   constexpr explicit NextFunction(const char* name, const char* version = nullptr) : name_(name), version_(version) {}
   void* get() {
     void* found = found_.load(std::memory_order_relaxed);  // relaxed: every thread would find the same address
-    if (found == nullptr && is_function_behind(this, name_)) {
+    if (found == nullptr && function_behind(this, name_, true) != 0) {
       found = version_ != nullptr ? dlvsym(RTLD_NEXT, name_, version_) : dlsym(RTLD_NEXT, name_);
       found_.store(found, std::memory_order_relaxed);
     }

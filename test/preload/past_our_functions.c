@@ -1,9 +1,16 @@
 // Functions of libc that a program reaches past the usual lookup: from a library that is opened with RTLD_DEEPBIND,
-// and by asking libc itself. Blocks go to and fro, and what is given back reads as zeros.
+// and by asking libc itself. Blocks go to and fro, and what is given back reads as zeros. Whether a lookup failed
+// many programs tell by dlerror() (dlsym(3) says so), which is about the program's own lookups alone.
 #include "report.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 enum { kBlocks = 300, kMapped = 24 << 20, kPage = 4096 };
 
@@ -43,9 +50,11 @@ static void drop_half(const char* what, struct functions theirs) {
 }
 
 static void* of(void* library, const char* name) {
+  dlerror();
   void* found = dlsym(library, name);
-  if (found == NULL) printf("%s: %s\n", name, dlerror());
-  CHECK(found != NULL);
+  const char* error = dlerror();
+  if (error != NULL) printf("%s: %s\n", name, error);
+  CHECK(found != NULL && error == NULL);
   return found;
 }
 
@@ -56,9 +65,11 @@ static int (*g_madvise)(void*, size_t, int);
 static int dropped(void* memory, size_t size) { return g_madvise(memory, size, MADV_DONTNEED); }
 
 static void* of_version(void* library, const char* name) {
+  dlerror();
   void* found = dlvsym(library, name, "GLIBC_2.2.5");
-  if (found == NULL) printf("%s: %s\n", name, dlerror());
-  CHECK(found != NULL);
+  const char* error = dlerror();
+  if (error != NULL) printf("%s: %s\n", name, error);
+  CHECK(found != NULL && error == NULL);
   return found;
 }
 
@@ -73,6 +84,7 @@ static void ask_for_versions(void) {
   drop_half("libc itself, by version", theirs);
   printf("no such version: %d\n", dlvsym(libc, "free", "GLIBC_1.0") == NULL && dlerror() != NULL);
   printf("an older one: %d\n", dlvsym(libc, "memcpy", "GLIBC_2.2.5") != dlsym(libc, "memcpy"));
+  printf("only an older one: %d\n", of_version(libc, "_IO_vfscanf") != dlsym(libc, "_IO_vfscanf"));
   printf("the next one by version: %d\n", dlvsym(RTLD_NEXT, "getpid", "GLIBC_2.2.5") == dlsym(libc, "getpid"));
   CHECK(dlclose(libc) == 0);
 }
@@ -101,9 +113,41 @@ static void ask_libc(void) {
   CHECK(dlclose(libc) == 0);
 }
 
+// What went wrong is still said after calls that stand in for libc's here, the first ones of their kind.
+#define KEEPS_ERROR(call)                                                      \
+  do {                                                                         \
+    CHECK(dlopen("/no/such/library.so", RTLD_NOW) == NULL);                    \
+    (void)(call);                                                              \
+    if (dlerror() == NULL) printf("what dlerror() says is lost: " #call "\n"); \
+  } while (0)
+
+static void keep_errors(void) {
+  pthread_mutex_t mutex;
+  stack_t stack;
+  pid_t child = 0;
+  KEEPS_ERROR(pthread_mutex_init(&mutex, NULL));
+  KEEPS_ERROR(pthread_mutex_destroy(&mutex));
+  KEEPS_ERROR(sigaltstack(NULL, &stack));
+  KEEPS_ERROR(signal(SIGUSR1, SIG_IGN));
+  KEEPS_ERROR(setlocale(LC_ALL, "C"));
+  KEEPS_ERROR(freelocale(duplocale(newlocale(LC_ALL_MASK, "C", (locale_t)0))));
+  KEEPS_ERROR(prctl(PR_GET_DUMPABLE));
+  KEEPS_ERROR(fclose(fdopen(dup(1), "w")));
+  KEEPS_ERROR(dprintf(-1, "nothing"));
+  KEEPS_ERROR(close(dup2(1, 500)));
+  KEEPS_ERROR(ftruncate(-1, 0));
+  KEEPS_ERROR(fcntl(1, F_GETFD));
+  KEEPS_ERROR(free(memset(malloc(100000), 1, 100000)));
+  KEEPS_ERROR(munmap(mmap(NULL, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), kPage));
+  fflush(stdout);
+  KEEPS_ERROR((child = fork()) == 0 ? _exit(0) : (void)0);
+  CHECK(waitpid(child, NULL, 0) == child);
+}
+
 int main(int count, char** arguments) {
   check_preloaded();
   CHECK(count == 2);
+  keep_errors();
   void* plugin = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   if (plugin == NULL) printf("%s\n", dlerror());
   CHECK(plugin != NULL);
