@@ -91,6 +91,7 @@ class Compare(CommandTest):
     def test_another_exit_status_is_compared_too(self):
         done = self.compare("--local", "16M", program=["/bin/sh", "-c", "exit 3"])
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"natively the program ended with status 3", done.stderr)
 
     def test_output_that_far_memory_changes_is_an_error(self):
         done = self.compare("--local", "16M", program=["/bin/sh", "-c", "echo same; echo far ${LD_PRELOAD:+memory}"])

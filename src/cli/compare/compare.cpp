@@ -129,6 +129,10 @@ class Comparer {
       Error error = Error::make(0, "natively the program %s", end_of(first->wait_status).c_str());
       return std::unexpected(error.remedy("mend that first: there is nothing to compare with"));
     }
+    if (first->wait_status != 0)
+      log::warning(
+          "natively the program %s, which often means a failure: what it prints says why, and that is compared",
+          end_of(first->wait_status).c_str());
     reference_ = *first;
     return first;
   }

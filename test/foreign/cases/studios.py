@@ -1,4 +1,5 @@
-"""Programs for statistics, matrices, pictures, films and texts, with runtimes of their own: those that are installed.
+"""Programs for statistics, matrices, pictures, films, texts, machines and pages of the web, with runtimes of their own:
+those that are installed.
 
 Not Maxima: the heap of GCL is memory by brk, which stays local, so that it keeps no budget.
 """
@@ -17,6 +18,10 @@ MATRICES = """rand("twister", 1); A = rand(600); [Q, R] = qr(A); printf("%d\\n",
 x = cumsum(rand(1, {items} * 10)); printf("%.10g\\n", x(end)); c = cell(1, {items});
 for i = 1:{items} c{{i}} = sprintf("%d", mod(i * 7919, 100003)); end; u = unique(c); printf("%d %s\\n", numel(u), u{{500}});
 """
+PAGE = """<html><body><script>let m = new Map(); for (let i = 0; i < {items}; i++) m.set(i * 7919 % 1000003, String(i));
+let s = 0; for (const [k, v] of m) s = (s * 31 + k + v.length) % 1000000007;
+document.body.innerText = s;</script></body></html>
+"""
 WORK = {
     "R": ("Rscript", "Rscript ../statistics.R"),
     "octave": ("octave-cli", "OMP_NUM_THREADS=1 octave-cli -q --no-init-file ../matrices.m"),
@@ -24,18 +29,24 @@ WORK = {
                          " -f framemd5 -"),
     "imagemagick": ("convert", "convert -seed 3 -size 1200x1200 plasma: -resize 150% -blur 0x4 -rotate 17 -depth 8 rgb:-"),
     "pandoc": ("pandoc", "pandoc ../text.md -t latex"),
+    # It loads modules with GLib, and ends: there is no kernel to start.
+    "qemu": ("qemu-system-x86_64", "qemu-system-x86_64 -machine pc -accel tcg,thread=multi -smp 2 -m 64 -nographic"
+                                   " -no-reboot -kernel no-such-kernel 2>&1; test $? = 1"),
+    # It defines malloc itself, and forks. The process that forks its children without --no-zygote insists on one thread.
+    "chromium": ("chromium", "chromium --headless --no-sandbox --no-zygote --disable-gpu --virtual-time-budget=10000"
+                             " --user-data-dir=$PWD/profile --dump-dom file://$PWD/../page.html 2>/dev/null"),
 }
 
 
 class Studios(Commands):
     name = "studios"
-    help = "R, Octave, ffmpeg, ImageMagick and pandoc, those that are installed"
+    help = "R, Octave, ffmpeg, ImageMagick, pandoc, QEMU and Chromium, those that are installed"
     in_short = False
 
     def prepare(self):
         if not self.commands():
             raise Skip("none of its programs is installed")
-        for name, text in (("statistics.R", STATISTICS), ("matrices.m", MATRICES)):
+        for name, text in (("statistics.R", STATISTICS), ("matrices.m", MATRICES), ("page.html", PAGE)):
             with open(self.path(name), "w", encoding="ascii") as file:
                 file.write(text.format(items=int(500_000 * self.scale)))
         with open(self.path("text.md"), "w", encoding="ascii") as file:
