@@ -86,7 +86,7 @@ HL_INTERPOSED int forkpty(int* controller, char* name, const struct termios* set
 // Where pthread_atfork ends up (its code is linked into each object).
 HL_INTERPOSED int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* dso) noexcept {
   static constinit Next<int(void (*)(), void (*)(), void (*)(), void*)> next("__register_atfork");
-  if (mode() == Mode::native || t_inside_runtime > 0) return next.get()(prepare, parent, child, dso);
+  if (mode() == Mode::native) return next.get()(prepare, parent, child, dso);
   return atfork::add(prepare, parent, child, dso);
 }
 

@@ -27,6 +27,7 @@ decltype(&malloc) g_malloc = nullptr;
 decltype(&calloc) g_calloc = nullptr;
 decltype(&realloc) g_realloc = nullptr;
 decltype(&free) g_free = nullptr;
+bool g_program_has_malloc = false;
 
 void* allocate(std::size_t size) { return t_inside_runtime > 0 ? local_heap::allocate(size) : g_malloc(size); }
 
@@ -116,6 +117,7 @@ void take_for_runtime() {
   find_first(&g_free, "free");
   const Words before = {word(g_malloc), word(g_calloc), word(g_realloc), word(g_free)};
   if (before == Words{word(&malloc), word(&calloc), word(&realloc), word(&free)}) return;
+  g_program_has_malloc = true;
   const Words after = {word(&allocate), word(&allocate_zeroed), word(&resize), word(&release)};
   std::uintptr_t* place = find(before);
   if (place == nullptr || !replace(place, before, after))
@@ -124,5 +126,7 @@ void take_for_runtime() {
         "hang "
         "when it forks");
 }
+
+bool program_has_malloc() { return g_program_has_malloc; }
 
 }  // namespace hinterland::loader_heap

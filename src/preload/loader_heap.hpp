@@ -13,4 +13,7 @@ namespace hinterland::loader_heap {
 // functions where they are not found (a C library that is not glibc). In the constructor, before the first thread.
 void take_for_runtime();
 
+// Whether malloc, or one of its kin, is the program's own. After take_for_runtime().
+bool program_has_malloc();
+
 }  // namespace hinterland::loader_heap

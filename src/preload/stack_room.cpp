@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "preload/loader_heap.hpp"
 #include "preload/next.hpp"
 #include "preload/raw.hpp"
 #include "preload/state.hpp"
@@ -31,7 +32,9 @@ Roomy stack_of_first() {
   return {end - bytes, bytes};
 }
 
+// Not known where the program has a malloc of its own: pthread_getattr_np calls realloc.
 Roomy stack_of_other() {
+  if (loader_heap::program_has_malloc()) return {};
   pthread_attr_t attributes;
   void* low = nullptr;
   std::size_t bytes = 0;

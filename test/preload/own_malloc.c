@@ -1,6 +1,7 @@
 // A program that defines malloc itself, with a lock and memory of its own, as those with tcmalloc, mimalloc or
 // PartitionAlloc linked in do. Its threads allocate all the time, map memory under that lock, and the program forks
-// meanwhile. Nobody but the program may call its malloc: in a child its lock may be held for good.
+// meanwhile. Nobody but the program may call its malloc: in a child that lock is held until the handlers of the
+// program have run.
 #include "report.h"
 
 #include <pthread.h>
@@ -94,6 +95,11 @@ void* realloc(void* pointer, size_t size) {
 }
 #pragma GCC visibility pop
 
+// As jemalloc, tcmalloc and PartitionAlloc: the lock is free in a child.
+static void lock(void) { pthread_mutex_lock(&g_lock); }
+static void unlock(void) { pthread_mutex_unlock(&g_lock); }
+__attribute__((constructor)) static void hold_lock_at_fork(void) { pthread_atfork(lock, unlock, unlock); }
+
 static atomic_bool g_ends;
 
 static void* allocate_all_the_time(void* argument) {
@@ -123,6 +129,17 @@ static int wrong_pages(const char* memory) {
   return wrong;
 }
 
+// What a child does: it allocates, and looks.
+static int live_as_child(const char* memory) {
+  t_forks = false;
+  for (size_t size = 1; size < 100000; size = size * 3 + 1) {
+    char* block = malloc(size);
+    memset(block, 1, size);
+    free(block);
+  }
+  return wrong_pages(memory) == 0 && atomic_load(&g_stray_calls) == 0 ? 0 : 1;
+}
+
 // The child ends within seconds, or is ended, and this says so.
 static int wait_for(pid_t child) {
   int status;
@@ -145,7 +162,7 @@ int main(void) {
   for (int i = 0; i < kForks; ++i) {
     t_forks = true;
     pid_t child = fork();
-    if (child == 0) _exit(wrong_pages(memory) == 0 && atomic_load(&g_stray_calls) == 0 ? 0 : 1);
+    if (child == 0) _exit(live_as_child(memory));
     t_forks = false;
     CHECK(child > 0);
     int status = wait_for(child);
