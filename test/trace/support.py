@@ -93,9 +93,9 @@ class TraceTest(unittest.TestCase):
         return subprocess.run([HINTERLAND, *words], env=self.environment, capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=timeout, check=False, cwd=self.folder, **options)
 
-    def trace(self, *words, options=(), output="t.trace", local="16M", **more):
+    def trace(self, *words, options=(), output="t.trace", local="16M", far="mem:", **more):
         """`hinterland trace` of a program; options go before the program."""
-        return self.call("trace", "--local", local, "--far", "mem:", "-o", output, *options, "--", *words, **more)
+        return self.call("trace", "--local", local, "--far", far, "-o", output, *options, "--", *words, **more)
 
     def in_time(self, record, *names):
         """What `record`, which writes these traces, returns once nearly no stack and no fault was lost. Where the

@@ -36,13 +36,13 @@ class AdviceTest(TraceTest):
                               cwd=self.folder, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def build_and_trace(self, name, local, *arguments, flags=(), options=()):
+    def build_and_trace(self, name, local, *arguments, flags=(), options=(), far="mem:"):
         """src/NAME, ./plain built from it, and t.trace of that with every access that misses."""
         os.makedirs(self.path("src"), exist_ok=True)
         shutil.copy(PROGRAMS / name, self.path("src"))
         self.compile(f"src/{name}", "plain", *flags)
         options = ("--read-ahead", "0", "--takeover", "start", *FAULTS_RECLAIM, "--force", *options)
-        return self.whole_trace("./plain", *arguments, local=local, options=options).stdout
+        return self.whole_trace("./plain", *arguments, local=local, options=options, far=far).stdout
 
     def advise(self, *words):
         done = self.call("advise", "t.trace", *words, "--json")
@@ -200,13 +200,6 @@ class Budget(AdviceTest):
             done = self.call("advise", "t.trace", "--budget", "--slow-down", slow_down, "--json", *native)
             self.assertEqual(done.returncode, 0, done.stderr)
             return json.loads(done.stdout)
-        unknown = plan("1.15")["as_it_is"]  # it does little but wait, and what is left of its time says nothing
-        self.assertIsNone(unknown["budget_bytes"])
-        self.assertEqual({point["waiting_share"] for point in unknown["points"]}, {None})
-        self.assertLess(unknown["points"][-1]["waiting_s"], unknown["points"][0]["waiting_s"] / 10)
-        said = self.call("advise", "t.trace", "--budget").stdout
-        self.assertIn("give it with --native", said)
-        self.assertNotIn("With --local", said)
         tight, loose = plan("1.15", "--native", "0.5s"), plan("1.4", "--native", "0.5s")
         least = tight["as_it_is"]["budget_bytes"]
         self.assertLessEqual(loose["as_it_is"]["budget_bytes"], least)
@@ -222,6 +215,19 @@ class Budget(AdviceTest):
         for point in (points[0], next(point for point in points if point["budget_bytes"] == enough)):
             faults, counters = self.faults_under(point["budget_bytes"])
             self.assertLess(abs(point["faults"] - faults), points[0]["faults"] / 12, (point, counters, points))
+
+    def test_a_trace_of_waiting_names_no_budget(self):
+        """What is left of its time says nothing. Its device is slow, so that it waits however busy the machine is."""
+        self.build_and_trace("random_array.c", "4M", "4096", "1", far="sim:latency=500us,inner=mem:")
+        done = self.call("advise", "t.trace", "--budget", "--slow-down", "1.15", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        unknown = json.loads(done.stdout)["as_it_is"]
+        self.assertIsNone(unknown["budget_bytes"])
+        self.assertEqual({point["waiting_share"] for point in unknown["points"]}, {None})
+        self.assertLess(unknown["points"][-1]["waiting_s"], unknown["points"][0]["waiting_s"] / 10)
+        said = self.call("advise", "t.trace", "--budget").stdout
+        self.assertIn("give it with --native", said)
+        self.assertNotIn("With --local", said)
 
     def test_by_signal_each_first_touch_waits(self):
         """There paging begins with the program; else those that local memory has room for cost nothing."""
