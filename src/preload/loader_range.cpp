@@ -1,12 +1,14 @@
 #include "preload/loader_range.hpp"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 
 #include "preload/object_names.hpp"
+
+extern "C" void* __tls_get_addr(void*);  // in the loader
 
 namespace hinterland::loader_range {
 
@@ -27,12 +29,12 @@ std::size_t loaded_bytes(const ElfW(Phdr) * segments, int count) {
 }  // namespace
 
 void find() {
-  std::uintptr_t base = getauxval(AT_BASE);
-  if (base == 0) return;  // started by naming the loader on the command line: its allocations are then far, too
-  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(base);
-  const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(base + header->e_phoff);
-  g_base = base;
-  g_bytes = loaded_bytes(segments, header->e_phnum);
+  // Not by AT_BASE: that is 0 in a program that was started by naming the loader on the command line.
+  Dl_info loader{};
+  if (dladdr(reinterpret_cast<const void*>(&__tls_get_addr), &loader) == 0) return;
+  const auto* header = static_cast<const ElfW(Ehdr)*>(loader.dli_fbase);
+  g_base = reinterpret_cast<std::uintptr_t>(header);
+  g_bytes = loaded_bytes(reinterpret_cast<const ElfW(Phdr)*>(g_base + header->e_phoff), header->e_phnum);
 }
 
 void find_libc() {
