@@ -22,6 +22,7 @@
 #include "preload/forking.hpp"
 #include "preload/limits.hpp"
 #include "preload/mappings.hpp"
+#include "preload/program_break.hpp"
 #include "preload/raw.hpp"
 #include "preload/seccomp.hpp"
 #include "preload/state.hpp"
@@ -106,6 +107,9 @@ long memory_call(long number, long a, long b, long c, long d, long e, long f) {
       return munlockall();
     case SYS_msync:
       return msync(at(a), bytes(b), static_cast<int>(c));
+    case SYS_brk:  // which says where it is, moved or not
+      if (static_cast<std::uintptr_t>(a) != program_break::now()) program_break::move(static_cast<std::uintptr_t>(a));
+      return static_cast<long>(program_break::now());
     case SYS_shmat:
       return result_of(shmat(static_cast<int>(a), at(b), static_cast<int>(c)));
     default:
