@@ -1,7 +1,5 @@
-"""Programs for statistics, matrices, pictures, films, texts, machines and pages of the web, with runtimes of their own:
-those that are installed.
-
-Not Maxima: the heap of GCL is memory by brk, which stays local, so that it keeps no budget.
+"""Programs for statistics, matrices, lists, pictures, films, texts, machines and pages of the web, with runtimes of their
+own: those that are installed.
 """
 
 import shutil
@@ -22,9 +20,13 @@ PAGE = """<html><body><script>let m = new Map(); for (let i = 0; i < {items}; i+
 let s = 0; for (const [k, v] of m) s = (s * 31 + k + v.length) % 1000000007;
 document.body.innerText = s;</script></body></html>
 """
+HASH = """(let ((h (make-hash-table)) (s 0)) (dotimes (i {items}) (setf (gethash (mod (* i 7919) 1000003) h) (format nil "~d" i)))
+  (maphash (lambda (k v) (setq s (mod (+ s (* k (length v))) 1000000007))) h) (print s)) (terpri) (bye)
+"""
 WORK = {
     "R": ("Rscript", "Rscript ../statistics.R"),
     "octave": ("octave-cli", "OMP_NUM_THREADS=1 octave-cli -q --no-init-file ../matrices.m"),
+    "gcl": ("gcl", "gcl -batch -load ../hash.lisp"),  # its heap is memory by brk
     "ffmpeg": ("ffmpeg", "ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=25:duration=2 -c:v libx264 -threads 3"
                          " -f framemd5 -"),
     "imagemagick": ("convert", "convert -seed 3 -size 1200x1200 plasma: -resize 150% -blur 0x4 -rotate 17 -depth 8 rgb:-"),
@@ -40,13 +42,14 @@ WORK = {
 
 class Studios(Commands):
     name = "studios"
-    help = "R, Octave, ffmpeg, ImageMagick, pandoc, QEMU and Chromium, those that are installed"
+    help = "R, Octave, GCL, ffmpeg, ImageMagick, pandoc, QEMU and Chromium, those that are installed"
     in_short = False
 
     def prepare(self):
         if not self.commands():
             raise Skip("none of its programs is installed")
-        for name, text in (("statistics.R", STATISTICS), ("matrices.m", MATRICES), ("page.html", PAGE)):
+        for name, text in (("statistics.R", STATISTICS), ("matrices.m", MATRICES), ("page.html", PAGE),
+                           ("hash.lisp", HASH)):
             with open(self.path(name), "w", encoding="ascii") as file:
                 file.write(text.format(items=int(500_000 * self.scale)))
         with open(self.path("text.md"), "w", encoding="ascii") as file:
