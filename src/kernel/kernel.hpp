@@ -50,6 +50,13 @@ struct MappingAt {
   std::uintptr_t end;
 };
 
+// What present_runs() found.
+struct PresentRuns {
+  int error;                    // 0 or -errno
+  std::size_t count;            // of runs; two of them may touch
+  std::uintptr_t looked_until;  // the end of the range, or where there was no room for the next run
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -111,6 +118,9 @@ class Kernel {
   // Bit i of `bits`: page i of the range is mapped (or swapped) now. Cheap for one page that is there; else it costs
   // opening a /proc file: not for hot paths.
   virtual int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) = 0;
+  // Which runs of pages of a range are mapped (or swapped) now, in order, as many as fit into `runs`. Costs what is
+  // there, however long the range is; before Linux 6.7 as much as present() for the whole range.
+  virtual PresentRuns present_runs(std::uintptr_t start, std::uintptr_t end, std::span<iovec> runs);
   virtual MappingAt mapping_at(std::uintptr_t) { return {-ENOSYS, 0}; }
   // Makes a present page that may be read exclusive to this process again, whether it may be written or not: as far
   // as that can be done. A page that the kernel has pinned is exclusive.

@@ -28,7 +28,7 @@ class ProcFile {
   // As pread(2): what was read, or -errno. Any thread. Never reads another file that the program has put in its
   // place.
   std::int64_t read_at(void* target, std::size_t length, std::uint64_t offset);
-  // ioctl(2), likewise: 0 or -errno.
+  // ioctl(2), likewise: what it returned, or -errno.
   int control(unsigned long request, void* argument);
   // Below zero: why there is none.
   int descriptor() const { return now_.load(std::memory_order_relaxed); }

@@ -71,6 +71,7 @@ class RealKernel final : public Kernel {
   int poison(std::uintptr_t address, std::size_t length) override;
   int discard(std::span<const iovec> ranges) override;
   int present(std::uintptr_t address, std::size_t pages, std::span<std::uint64_t> bits) override;
+  PresentRuns present_runs(std::uintptr_t start, std::uintptr_t end, std::span<iovec> runs) override;
   MappingAt mapping_at(std::uintptr_t address) override;
   void make_exclusive_for_reading(std::uintptr_t address) override;
   int make_exclusive(std::uintptr_t address) override;
@@ -424,6 +425,23 @@ int RealKernel::present(std::uintptr_t address, std::size_t pages, std::span<std
       if ((entries[i] & (abi::kPagemapPresent | abi::kPagemapSwapped)) != 0) bits[at / 64] |= 1ull << (at % 64);
   }
   return error;
+}
+
+PresentRuns RealKernel::present_runs(std::uintptr_t start, std::uintptr_t end, std::span<iovec> runs) {
+  std::array<abi::page_region, 256> found;
+  constexpr __u64 kThere = abi::kPageIsPresent | abi::kPageIsSwapped;
+  abi::pm_scan_arg request{};
+  request.size = sizeof request;
+  request.start = start;
+  request.end = end;
+  request.vec = reinterpret_cast<__u64>(found.data());
+  request.vec_len = std::min(found.size(), runs.size());
+  request.category_anyof_mask = request.return_mask = kThere;
+  const int count = pagemap_.control(abi::kIoctlPagemapScan, &request);
+  if (count < 0) return Kernel::present_runs(start, end, runs);
+  for (int i = 0; i < count; ++i)
+    runs[i] = {reinterpret_cast<void*>(found[i].start), found[i].end - found[i].start};
+  return {0, static_cast<std::size_t>(count), request.walk_end};
 }
 
 // Interface facts that Debian's headers lack (Linux 6.11, include/uapi/linux/fs.h).

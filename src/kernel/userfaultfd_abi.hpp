@@ -48,4 +48,18 @@ inline constexpr int kPidfdSelfThreadGroup = -10001;
 inline constexpr __u64 kPagemapPresent = 1ull << 63;
 inline constexpr __u64 kPagemapSwapped = 1ull << 62;
 
+// PAGEMAP_SCAN, on the same file (6.7): which pages of a range are of some categories.
+struct page_region {
+  __u64 start, end, categories;
+};
+struct pm_scan_arg {
+  __u64 size, flags;
+  __u64 start, end, walk_end;
+  __u64 vec, vec_len, max_pages;
+  __u64 category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+inline constexpr __u64 kPageIsPresent = 1ull << 3;
+inline constexpr __u64 kPageIsSwapped = 1ull << 4;
+inline constexpr unsigned long kIoctlPagemapScan = _IOWR('f', 16, struct pm_scan_arg);
+
 }  // namespace hinterland::abi

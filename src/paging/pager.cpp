@@ -286,18 +286,20 @@ Status Pager::Impl::take_over_locked() {
 int Pager::Impl::take_over_region(const Region& region) {
   if (region.surrendered) return 0;
   if (int error = core.kernel.register_range(region.start, region.length()); error != 0) return error;
-  constexpr std::size_t kStep = 16384;  // pages: 64 MiB of program memory a look
-  std::vector<std::uint64_t> bits(kStep / 64);
-  for (std::uintptr_t at = region.start; at < region.end; at += bytes_of_pages(kStep)) {
-    std::size_t pages = std::min(kStep, (region.end - at) >> kPageShift);
-    if (int error = core.kernel.present(at, pages, bits); error != 0) return error;
-    PageIndex first = core.window.index_of(at);
-    for (std::uint32_t i = 0; i < pages; ++i) {
-      if ((bits[i / 64] >> (i % 64) & 1) == 0) continue;
-      core.transitions.adopt(first + i);
-    }
+  std::array<iovec, 256> runs;
+  for (std::uintptr_t at = region.start; at < region.end;) {
+    const PresentRuns present = core.kernel.present_runs(at, region.end, runs);
+    if (present.error != 0) return present.error;
+    for (const iovec& run : std::span(runs).first(present.count)) adopt(run);
+    at = present.looked_until;
   }
   return 0;
+}
+
+void Pager::Impl::adopt(const iovec& run) {
+  const PageIndex first = core.window.index_of(reinterpret_cast<std::uintptr_t>(run.iov_base));
+  const std::size_t pages = run.iov_len >> kPageShift;
+  for (std::size_t i = 0; i < pages; ++i) core.transitions.adopt(first + i);
 }
 
 int Pager::set_budget(std::uint64_t bytes) {

@@ -65,6 +65,7 @@ struct Pager::Impl {
   bool given_up = false;          // paging could not begin, and never will; the housekeeper's
   std::atomic<bool> told{false};
   int take_over_region(const Region& region);
+  void adopt(const iovec& run);
   void start_keeper();
   Status start_gatherer();        // if there is a device that needs one
   bool gatherer_started = false;  // guarded by map_mutex
