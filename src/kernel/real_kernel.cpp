@@ -439,8 +439,7 @@ PresentRuns RealKernel::present_runs(std::uintptr_t start, std::uintptr_t end, s
   request.category_anyof_mask = request.return_mask = kThere;
   const int count = pagemap_.control(abi::kIoctlPagemapScan, &request);
   if (count < 0) return Kernel::present_runs(start, end, runs);
-  for (int i = 0; i < count; ++i)
-    runs[i] = {reinterpret_cast<void*>(found[i].start), found[i].end - found[i].start};
+  for (int i = 0; i < count; ++i) runs[i] = {reinterpret_cast<void*>(found[i].start), found[i].end - found[i].start};
   return {0, static_cast<std::size_t>(count), request.walk_end};
 }
 
