@@ -2,10 +2,10 @@
 // would give up without a word (the end of a thread, priority-inheriting futexes).
 #include <atomic>
 #include <cerrno>
-#include <ctime>
 
 #include "base/own_stack.hpp"
 #include "paging/bus_signal.hpp"
+#include "paging/page/page_wait.hpp"
 #include "paging/page/undisturbed.hpp"
 #include "paging/pager_impl.hpp"
 
@@ -99,11 +99,9 @@ bool Pager::hold_for_call(std::uintptr_t address, std::size_t length, bool write
 // the page could interrupt us.
 void Pager::Impl::wait_until_nobody_takes(PageIndex page) {
   const int saved_errno = errno;
-  for (unsigned tries = 0;; ++tries) {
+  for (PageWait wait;; wait.again()) {
     const PageWord word = core.pages[page].load();
     if (!word.busy() || word.state() != PageState::resident) break;
-    const timespec nap{0, 20'000};  // a mover keeps a page for microseconds
-    tries < 200 ? __builtin_ia32_pause() : static_cast<void>(nanosleep(&nap, nullptr));
   }
   errno = saved_errno;
 }

@@ -1,9 +1,9 @@
 #include "paging/page/core.hpp"
 
 #include <cerrno>
-#include <ctime>
 
 #include "base/log.hpp"
+#include "paging/page/page_wait.hpp"
 #include "paging/page/undisturbed.hpp"
 
 namespace hinterland {
@@ -11,19 +11,14 @@ namespace hinterland {
 PageWord Core::lock_waiting(PageIndex page) {
   pages.note_used(page);
   PageWord seen;
-  for (unsigned tries = 0; tries < 200; ++tries) {
+  PageWait wait;
+  for (; wait.spins(); wait.again())
     if (pages[page].try_lock(&seen)) return seen;
-    __builtin_ia32_pause();
-  }
   // malloc comes here without more ado: sleeping would be a cancellation point, and a handler that interrupts poll()
   // could wait for what it has in its hands.
   Undisturbed undisturbed;
-  for (unsigned tries = 0; !pages[page].try_lock(&seen); ++tries) {
-    if (unawaited != nullptr && unawaited->poll()) continue;
-    // A mover keeps a page for microseconds, or for one request of a slow device.
-    timespec nap{0, tries < 800 ? 20'000 : 500'000};
-    nanosleep(&nap, nullptr);
-  }
+  while (!pages[page].try_lock(&seen))
+    if (unawaited == nullptr || !unawaited->poll()) wait.again();
   return seen;
 }
 

@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "paging/page/page_wait.hpp"
 #include "paging/serve/hints.hpp"
 
 namespace hinterland {
@@ -73,14 +74,9 @@ FaultHandler& SignalFaults::take_lane() {
   return lanes_.lane(own);
 }
 
-// A mover keeps a page for microseconds, or for one request of a slow device (Core::lock_waiting).
 void SignalFaults::wait_until_free(PageIndex page) {
-  for (unsigned tries = 0; core_.pages[page].load().busy(); ++tries) {
-    if (tries < 200)
-      __builtin_ia32_pause();
-    else if (core_.unawaited == nullptr || !core_.unawaited->poll())
-      nap_for(tries < 1000 ? 20'000 : 500'000);
-  }
+  for (PageWait wait; core_.pages[page].load().busy();)
+    if (wait.spins() || core_.unawaited == nullptr || !core_.unawaited->poll()) wait.again();
 }
 
 }  // namespace hinterland
