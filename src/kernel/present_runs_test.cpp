@@ -8,7 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "kernel/fake_kernel.hpp"
 #include "kernel/kernel.hpp"
 
 namespace hinterland {

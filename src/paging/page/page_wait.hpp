@@ -9,7 +9,8 @@ namespace hinterland {
 
 // A mover keeps a page for microseconds, or for one request of a slow device. Often it is runnable and has no CPU:
 // who maps a page wakes the thread that waited for it, and that thread runs at once in its place. Then nothing helps
-// but to let it run; a sleep, however short, lasts as long as fifty faults where a timer has to wake a virtual CPU.
+// but to let it run: munmap of a page just touched took 113 to 153 us with a sleep of 20 us, and 17 with a yield
+// (three runs each, two virtual CPUs).
 class PageWait {
  public:
   // After each look that found the page busy. errno may change; it is a cancellation point once spins() is over.
