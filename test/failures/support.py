@@ -98,7 +98,8 @@ class Puppet:
     def _clean_up(self):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait()
+        if self.process.wait() not in (0, -signal.SIGKILL):  # what a test that failed needs to know
+            print(f"[ended] {self.process.returncode}: {self.errors()}", file=sys.stderr, flush=True)
         for file in (self.process.stdin, self.process.stdout, self._errors):
             file.close()
 

@@ -232,6 +232,20 @@ class NetworkFails(FailureTest):
         self.assertEqual(self.puppet.finish(), 0)
         self.assertEqual(self.puppet.messages(), [])
 
+    def test_connections_cut_again_and_again(self):
+        """Also while what was unanswered is asked for again: the time limit counts, not the connections."""
+        start = time.monotonic()
+        for _ in range(3):
+            self.puppet.tell(f"check 0 {PAGES}")
+            for _ in range(40):
+                time.sleep(0.005)
+                self.proxy.drop()
+            self.assertEqual(self.puppet.answer(), f"right {PAGES}")
+        record("connections cut 200 times a second, server there", "survives, all read", time.monotonic() - start)
+        self.assertGreater(self.figures(self.puppet.pid)["device_reconnects"], 3)
+        self.assertEqual(self.puppet.finish(), 0)
+        self.assertEqual(self.puppet.messages(), [])
+
     def test_cut_for_good(self):
         self.proxy.cut()
         start = time.monotonic()

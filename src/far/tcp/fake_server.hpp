@@ -69,6 +69,8 @@ class FakeServer {
   }
   // Does what the next `times` releases ask for, and closes the connection instead of a reply.
   std::atomic<int> hang_up_after_release{0};
+  // Likewise of allocations.
+  std::atomic<int> hang_up_after_allocation{0};
   // The ids of slab_release, as they came, and the pages discarded since they were written.
   std::vector<std::uint64_t> releases() {
     std::lock_guard lock(mutex_);
@@ -138,6 +140,10 @@ class FakeServer {
       std::vector<std::byte> reply = answer(request, body);
       if (type == wire::Type::slab_release && hang_up_after_release > 0) {
         --hang_up_after_release;
+        return;
+      }
+      if (type == wire::Type::slab_allocate && hang_up_after_allocation > 0) {
+        --hang_up_after_allocation;
         return;
       }
       bool is_read = type == wire::Type::read || type == wire::Type::read_ranges || type == wire::Type::compose ||

@@ -5,6 +5,7 @@
 #include <sodium.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/clock.hpp"
@@ -12,11 +13,9 @@
 namespace hinterland::far {
 
 namespace {
-
 constexpr const char* kCheckServer = "check that hinterland serve runs there";
+}  // namespace
 
-// What a connection attempt may die of while the server is there. Nobody listening is not among it: a busy server
-// still listens, and one that is gone has forgotten its sessions.
 bool may_pass(int error) {
   switch (error) {
     case ECONNRESET:
@@ -36,8 +35,6 @@ bool may_pass(int error) {
   }
 }
 
-}  // namespace
-
 int Link::fail(int code, const char* what, const char* remedy, bool passing) {
   failure_ = {code, what, remedy, 0, passing};
   return end_or_pause();
@@ -52,6 +49,11 @@ int Link::end_or_pause() {
   resume_ns_ = resume;
   stage_ = Stage::pausing;
   return 0;
+}
+
+int Link::broke(int code, const char* what, std::uint64_t deadline_ns) {
+  deadline_ns_ = std::max(deadline_ns_, deadline_ns);
+  return fail(code, what, "", may_pass(code));
 }
 
 int Link::reserve_number(int descriptor) {

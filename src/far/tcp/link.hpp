@@ -1,7 +1,8 @@
 // One connection of a client to its server, from connect() to the point where requests can be sent. Non-blocking.
 //
 // A server that is busy (it closes the connection, or has too many) is asked again, after pauses that grow, until the
-// deadline. What cannot end otherwise the next time, such as a wrong key, fails at once.
+// deadline, and so is one whose connection breaks before it has answered anything. What cannot end otherwise the next
+// time, such as a wrong key, fails at once.
 //
 // The descriptor keeps its number over reconnects, so that whoever protects it from the program needs no telling.
 #pragma once
@@ -15,6 +16,10 @@
 #include "far/tcp/socket.hpp"
 
 namespace hinterland::far {
+
+// What a connection may die of while the server is there. Nobody listening is not among it: a busy server still
+// listens, and one that is gone has forgotten its sessions.
+bool may_pass(int error);
 
 class Link {
  public:
@@ -30,6 +35,10 @@ class Link {
   // -errno with failure(). `key` must outlive the link.
   int start(const Endpoint& endpoint, const SecretKey& key, wire::Type session, const wire::SessionRequest& request,
             std::uint64_t deadline_ns);
+  // The connection was ready, and broke with `code` before the server had answered: another attempt, after a pause,
+  // within the deadline of start() or the later `deadline_ns`. 0, or -errno with failure() when there is no time
+  // left.
+  int broke(int code, const char* what, std::uint64_t deadline_ns);
   // Does what can be done without waiting. 1: ready for requests; 0: not yet; -errno with failure().
   int drive();
   // start() was called: drives until ready or its deadline. Blocks. 0 or -errno with failure().

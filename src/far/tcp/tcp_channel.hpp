@@ -66,7 +66,7 @@ class TcpChannel final : public Channel {
   std::uint64_t deadline_ns() const;
   std::uint64_t wake_ns() const;
   void set_timer(std::uint64_t when_ns);  // 0: off
-  void replied();
+  void replied();                         // a page, or the end of a message
   void watch_socket(bool writable);
   bool tell_epoll(int operation);
   bool arm_timer();
@@ -102,7 +102,7 @@ class TcpChannel final : public Channel {
   std::uint16_t recheck_first_ = kNone;  // pages with a wrong checksum, waiting for a free message
 
   std::uint64_t progress_ns_ = 0;        // when the server last did something for us
-  std::uint64_t retry_deadline_ns_ = 0;  // of the one retry, while it is under way
+  std::uint64_t retry_deadline_ns_ = 0;  // of the retries, while they are under way
   std::uint64_t reply_time_ns_ = 0;      // smoothed time from sleeping to reply: decides whether spinning pays
 
   // The reply that is being received.

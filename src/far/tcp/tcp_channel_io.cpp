@@ -97,12 +97,11 @@ void TcpChannel::fail(int code, const char* what) {
   watch_socket(false);
   reset_reader();
   if (outbox_.empty() && recheck_first_ == kNone) return;  // connected again when there is something to ask
-  if (retrying) {
-    // What earlier attempts were told says more than that the last one was not over.
-    device_.lose(link_.failure().passing ? link_.failure() : wire::HandshakeFailure{code, what});
-    return give_up();
-  }
-  restart();
+  if (!retrying) return restart();
+  if (may_pass(code) && device_.broke(link_, code, what, retry_deadline_ns_) == 0) return;
+  // What earlier attempts were told says more than that the last one was not over.
+  device_.lose(link_.failure().passing ? link_.failure() : wire::HandshakeFailure{code, what});
+  give_up();
 }
 
 void TcpChannel::restart() {

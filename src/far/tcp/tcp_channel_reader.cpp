@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "far/tcp/tcp_channel.hpp"
 
@@ -96,13 +97,14 @@ bool TcpChannel::on_header() {
   if (header.type != (static_cast<std::uint16_t>(type) | wire::kReplyBit)) return false;
   if (header.count != message.pages_sent || header.stamp != message.echo) return false;
   if (message.ranges && header.slab != message.bytes_sent) return false;
-  replied();
+  progress_ns_ = now_ns();
   wire::Code code{static_cast<std::uint32_t>(header.status)};
   if (read && code == wire::Code::ok) {
     reading_ = index;
     page_have_ = 0;
     return true;
   }
+  replied();
   while (message.pages > 0) complete_slot(outbox_.take_page(index), wire::error_of(code));
   outbox_.remove(index);
   return true;

@@ -1,4 +1,4 @@
-// TcpDevice: the control connection. Requests one at a time, with their one retry; and what is given back, for which
+// TcpDevice: the control connection. Requests one at a time, with their retries; and what is given back, for which
 // nobody waits.
 #include <cerrno>
 
@@ -96,21 +96,25 @@ std::expected<wire::Header, int> TcpDevice::call_locked(wire::Type type) {
   wire::Header request = wire::make_request(type, 0, turn.id), reply;
   std::uint64_t start = now_ns();
   int result = control_.ready() ? exchange_locked(request, turn.end, &reply, start + timeout_ns_) : -ENOTCONN;
-  for (bool again = true; result != 0 && again;) {
-    // What the program has closed says nothing of the server: that is no retry, and has its own time.
-    again = is_of_this_process(-result);
-    std::uint64_t deadline = (again ? now_ns() : start) + timeout_ns_ + kRetryNs;
-    if (control_.ready()) drop(control_);
+  for (bool retried = false; result != 0 && (!retried || may_pass(-result)); retried = true) {
+    // What the program has closed says nothing of the server: that has its own time.
+    if (is_of_this_process(-result)) start = now_ns();
+    std::uint64_t deadline = start + timeout_ns_ + kRetryNs;
+    int joined = 0;
+    if (control_.ready() && retried)
+      joined = broke(control_, -result, reason(-result), deadline);
+    else if (control_.ready())
+      drop(control_);
     // One that settle() has begun is gone on with: two at the same time would be in each other's way at the server.
-    if ((!control_.starting() && connect(control_, wire::Type::session_join, control_channel_, deadline) != 0) ||
-        drive_to_end(control_) != 0) {
+    if (joined == 0 && !control_.starting())
+      joined = connect(control_, wire::Type::session_join, control_channel_, deadline);
+    if (joined != 0 || drive_to_end(control_) != 0) {
       lose(control_.failure());
       return std::unexpected(lost());
     }
     connected_anew_locked();
     count_reconnect();
     result = exchange_locked(request, turn.end, &reply, deadline);
-    again |= is_of_this_process(-result);
   }
   if (result == 0) return reply;
   drop(control_);

@@ -111,6 +111,13 @@ int TcpDevice::drive_to_end(Link& link) {
   return result;
 }
 
+int TcpDevice::broke(Link& link, int code, const char* what, std::uint64_t deadline_ns) {
+  int before = link.descriptor();
+  int result = link.broke(code, what, deadline_ns);
+  renumber(before, link);
+  return result;
+}
+
 void TcpDevice::drop(Link& link) {
   int before = link.descriptor();
   link.drop();

@@ -6,10 +6,10 @@
 // connection can be replaced. Forked children join the session of their parent.
 //
 // What goes wrong, and what then happens:
-// - connection lost, no answer for DeviceSettings::timeout_ns, or an answer that cannot be right: one retry over a
-//   fresh connection that resumes the session, with all unanswered requests. If that fails, too, the device is lost:
-//   the log says why (-v), and every outstanding and later request completes with an error. From the failure
-//   to the outcome it takes at most the time limit plus kRetryNs.
+// - connection lost, no answer for DeviceSettings::timeout_ns, or an answer that cannot be right: a fresh connection
+//   resumes the session, with all unanswered requests. If that breaks, too, there is another one, until nothing was
+//   answered for the time limit plus kRetryNs; silence and wrong answers are forgiven once. Then the device is lost:
+//   the log says why (-v), and every outstanding and later request completes with an error.
 // - a page whose checksum is wrong: one more read, then EBADMSG for that page.
 // - a server that stands still, or a connection that breaks, while slabs and pages are given back: nobody waits, and
 //   it is told when it can be (give_backs.hpp).
@@ -37,7 +37,7 @@
 
 namespace hinterland::far {
 
-// Time for the one retry, beyond the time limit. Below one second, so that the outcome is within limit plus 1 s.
+// Time for retries, beyond the time limit. Below one second, so that the outcome is within limit plus 1 s.
 inline constexpr std::uint64_t kRetryNs = 800'000'000;
 
 // Connects, proves the key (read from settings.key_file) and opens a session. Blocks up to settings.timeout_ns.
@@ -95,8 +95,9 @@ class TcpDevice final : public Device {
   int connect(Link& link, wire::Type session, std::uint64_t channel, std::uint64_t deadline_ns);
   // Does what the link can do without waiting: Link::drive(). Its descriptor may get another number.
   int drive(Link& link);
-  int drive_to_end(Link& link);  // likewise, and waits
-  void drop(Link& link);         // Link::drop()
+  int drive_to_end(Link& link);                                                  // likewise, and waits
+  int broke(Link& link, int code, const char* what, std::uint64_t deadline_ns);  // Link::broke()
+  void drop(Link& link);                                                         // Link::drop()
   bool is_of_forked_child() const { return forked_; }
   // Gives the device up: the first call says why in the log. Thread-safe.
   void lose(int code, const char* what);
@@ -121,7 +122,7 @@ class TcpDevice final : public Device {
   Status open_session(const std::vector<Endpoint>& endpoints);
   Error describe(const wire::HandshakeFailure& failure) const;
   bool tell(wire::Type type, int milliseconds);
-  // One request without a body and its reply over the control connection, with one retry, behind all that was given
+  // One request without a body and its reply over the control connection, with its retries, behind all that was given
   // back before. The reply, or an errno (device lost).
   std::expected<wire::Header, int> call_locked(wire::Type type);
   int exchange_locked(const wire::Header& request, std::uint64_t give_backs_end, wire::Header* reply,

@@ -74,6 +74,22 @@ TEST_F(TcpDeviceTest, OneLieIsForgiven) {
   }
 }
 
+// The time limit counts, not how often a connection breaks before the server has answered.
+TEST_F(TcpDeviceTest, AConnectionThatBreaksAgainAndAgainIsMadeAgain) {
+  for (Lie lie : {Lie::hang_up, Lie::half_a_reply}) {
+    SCOPED_TRACE(static_cast<int>(lie));
+    const int before = server.connections;
+    server.lie(lie, 5);
+    expect_right();
+    EXPECT_GE(server.connections - before, 5);
+  }
+}
+TEST_F(TcpDeviceTest, AControlConnectionThatBreaksAgainAndAgainIsMadeAgain) {
+  server.hang_up_after_allocation = 5;
+  EXPECT_TRUE(device->allocate_slab());
+  EXPECT_EQ(device->lost(), 0);
+}
+
 // What is left of the time then is kRetryNs: on a busy machine the server may not have had the CPU in it.
 TEST_F(TcpDeviceTest, OneSilenceIsForgiven) {
   for (int tries = 0; tries < 10; ++tries) {
