@@ -153,6 +153,10 @@ class Pager {
   void decommit(std::uintptr_t address, std::size_t length);
   // The range is used again, and reads as zeros.
   void commit(std::uintptr_t address, std::size_t length);
+  // What is in one extent goes to another, which may hold anything: far pages stay where they are, local ones are not
+  // copied. The old one reads as zeros then. Both are whole pages, committed, and nobody else uses them. False where
+  // that cannot be done; then the old one is as it was, and the new one holds anything.
+  bool move_contents(std::uintptr_t from, std::uintptr_t to, std::size_t length);
 
   // --- hints ----------------------------------------------------------------------------------------------------
   // Brings what the hint names, on this thread, and returns when it is there; what cannot be had, was never touched

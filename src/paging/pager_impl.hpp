@@ -148,6 +148,8 @@ struct Pager::Impl {
   void move_resident(PageRun run, std::uint64_t shift);  // by so many pages, which may wrap around
   bool copy_page(PageIndex page, PageIndex target);
   int move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t length);
+  bool is_plain(std::uintptr_t address, std::size_t length);
+  unsigned moved_by_kernel = 0;  // extents, before paging began
   std::size_t covered_prefix(std::uintptr_t address, std::size_t length) const;
 
   // --- offloading.cpp; map_mutex is held

@@ -351,6 +351,30 @@ int Pager::Impl::move_pages(std::uintptr_t from, std::uintptr_t to, std::size_t 
   return 0;
 }
 
+// One mapping of ours, or several that are alike, of which nothing special was asked.
+bool Pager::Impl::is_plain(std::uintptr_t address, std::size_t length) {
+  bool plain = covered_prefix(address, length) == length;
+  regions.for_each(address, address + length, [&](const Region& piece) {
+    plain &= !piece.surrendered && piece.attributes == 0 && piece.protection == (PROT_READ | PROT_WRITE);
+  });
+  core.marks.for_each(core.window.index_of(address), length >> kPageShift,
+                      [&](PageIndex page) { plain &= !core.marks.is_held(page); });
+  return plain;
+}
+
+bool Pager::move_contents(std::uintptr_t from, std::uintptr_t to, std::size_t length) {
+  // Each move leaves up to three mappings of the kernel's behind, of which a process has 65530.
+  constexpr unsigned kMovedByKernelMax = 1024;
+  Impl& parts = *impl_;
+  MapGuard guard(parts);
+  if (!parts.is_plain(from, length) || !parts.is_plain(to, length)) return false;
+  if (parts.core.managed.load())
+    parts.drop(to, length);  // what is not there in the old one reads as zeros in the new one
+  else if (parts.moved_by_kernel++ >= kMovedByKernelMax)
+    return false;
+  return parts.move_pages(from, to, length) == 0;
+}
+
 // Read ahead from a neighbour may have put zeros there already: they go. I1: both pages' busy bits are held until the
 // bytes and the word are across.
 void Pager::Impl::clear_and_lock(PageIndex target) {

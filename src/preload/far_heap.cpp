@@ -149,6 +149,40 @@ inline void* or_no_memory(void* block) {
   return block;
 }
 
+// From here on it costs less to move pages than to copy them: with what is copied each page of the new block is
+// touched, and each far page of the old one comes back, to be copied and to leave again.
+constexpr std::size_t kMoveFrom = 256 * kKiB;
+
+// Else jemalloc would begin a large block somewhere in its first page.
+void* allocate_on_pages(std::size_t size, int flags = 0) {
+  return or_no_memory(hlje_mallocx(size, flags | je_alignment(kPageSize)));
+}
+
+bool is_movable(const void* block) {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  return far_heap::owns(block) && page_floor(address) == address;
+}
+
+// As glibc does by mremap. Nothing in the middle of a fork, or of the runtime's own work.
+bool move_contents(void* from, void* to, std::size_t length) {
+  if (heap_gate::passed_by_this_thread() || !is_movable(from) || !is_movable(to)) return false;
+  InHook in_hook;
+  return on_own_stack([=] {
+    return pager().move_contents(reinterpret_cast<std::uintptr_t>(from), reinterpret_cast<std::uintptr_t>(to),
+                                 length);
+  });
+}
+
+// A block that becomes larger, and is a large one then. nullptr, and it is as it was, where there is no memory.
+void* grow(void* block, std::size_t usable, std::size_t size) {
+  if (hlje_xallocx(block, size, 0, 0) >= size) return block;
+  void* grown = allocate_on_pages(size);
+  if (grown == nullptr) return nullptr;
+  if (usable < kMoveFrom || !move_contents(block, grown, usable)) std::memcpy(grown, block, usable);
+  hlje_free(block);
+  return grown;
+}
+
 inline std::size_t at_least_16_byte_class(std::size_t size) { return size < 9 ? 9 : size; }
 
 }  // namespace
@@ -177,7 +211,7 @@ void give_back_promptly() {
 void* allocate(std::size_t size) {
   if (!t_attached) [[unlikely]]
     attach();
-  return hlje_malloc(at_least_16_byte_class(size));
+  return size < kMoveFrom ? hlje_malloc(at_least_16_byte_class(size)) : allocate_on_pages(size);
 }
 
 void* allocate_zeroed(std::size_t count, std::size_t size) {
@@ -188,7 +222,7 @@ void* allocate_zeroed(std::size_t count, std::size_t size) {
     errno = ENOMEM;
     return nullptr;
   }
-  return hlje_calloc(1, at_least_16_byte_class(bytes));
+  return bytes < kMoveFrom ? hlje_calloc(1, at_least_16_byte_class(bytes)) : allocate_on_pages(bytes, kJeZero);
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t size) {
@@ -200,6 +234,8 @@ void* allocate_aligned(std::size_t alignment, std::size_t size) {
 void* resize(void* pointer, std::size_t size) {
   if (!t_attached) [[unlikely]]
     attach();
+  if (size >= kMoveFrom)
+    if (const std::size_t usable = usable_size(pointer); usable < size) return grow(pointer, usable, size);
   return or_no_memory(hlje_realloc(pointer, at_least_16_byte_class(size)));
 }
 

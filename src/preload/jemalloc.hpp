@@ -16,6 +16,7 @@ void* hlje_memalign(std::size_t alignment, std::size_t size);
 void* hlje_mallocx(std::size_t size, int flags);
 void* hlje_rallocx(void* pointer, std::size_t size, int flags);
 void hlje_dallocx(void* pointer, int flags);
+std::size_t hlje_xallocx(void* pointer, std::size_t size, std::size_t extra, int flags);
 std::size_t hlje_sallocx(const void* pointer, int flags);
 int hlje_mallctl(const char* name, void* old_value, std::size_t* old_size, void* new_value, std::size_t new_size);
 }

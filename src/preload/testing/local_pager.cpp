@@ -232,6 +232,12 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
   return moved;
 }
 
+bool Pager::move_contents(std::uintptr_t from, std::uintptr_t to, std::size_t length) {
+  LockGuard guard(impl_->mutex);
+  constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  return !raw::failed(raw::mremap(from, length, length, kFlags, to));
+}
+
 std::intptr_t Pager::move_out(std::uintptr_t address, std::size_t old_length, std::size_t new_length, int flags,
                               std::uintptr_t new_address, void (*came)(std::uintptr_t, std::size_t)) {
   LockGuard guard(impl_->mutex);
