@@ -74,6 +74,35 @@ std::intptr_t move_in(const Request& request) {
   return static_cast<std::intptr_t>(request.target);
 }
 
+bool overlap(std::uintptr_t a, std::uintptr_t b, std::size_t length) { return a < b + length && b < a + length; }
+
+// Addresses for `length` bytes that nobody has, and that share none with those at `target`: a reservation of ours.
+std::intptr_t reserve_apart(std::size_t length, std::uintptr_t target) {
+  constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const std::intptr_t reserved = raw::mmap(0, length, PROT_NONE, kReserve);
+  if (raw::failed(reserved) || !overlap(static_cast<std::uintptr_t>(reserved), target, length)) return reserved;
+  const std::intptr_t next = reserve_apart(length, target);  // where this one does not lie: at most two ends of it
+  raw::munmap(static_cast<std::uintptr_t>(reserved), length);
+  return next;
+}
+
+// To a larger size, wherever there is room beside the target. Where that is refused nothing has changed.
+std::intptr_t grow_apart(const Request& request) {
+  const std::size_t old = request.old_length, length = request.new_length;
+  const std::intptr_t result = raw::mremap(request.address, old, length, MREMAP_MAYMOVE, 0);
+  if (raw::failed(result)) return result;
+  const auto grown = static_cast<std::uintptr_t>(result);
+  if (!overlap(grown, request.target, length)) return result;
+  const std::intptr_t apart = reserve_apart(length, request.target);
+  constexpr int kThere = MREMAP_MAYMOVE | MREMAP_FIXED;
+  std::intptr_t moved = apart;
+  if (!raw::failed(apart)) moved = raw::mremap(grown, length, length, kThere, static_cast<std::uintptr_t>(apart));
+  if (!raw::failed(moved)) return moved;
+  raw::munmap(grown + old, length - old);
+  if (old != 0 && grown != request.address) raw::mremap(grown, old, old, kThere, request.address);
+  return moved;
+}
+
 // Of another size: first to its new size elsewhere, which may be refused and then has changed nothing.
 std::intptr_t resize_and_move_in(const Request& request) {
   if (request.old_length > request.new_length) {
@@ -83,7 +112,7 @@ std::intptr_t resize_and_move_in(const Request& request) {
       return error;
     return hand_over(request.address, request.new_length, request.flags, request.target);
   }
-  std::intptr_t grown = raw::mremap(request.address, request.old_length, request.new_length, MREMAP_MAYMOVE, 0);
+  const std::intptr_t grown = grow_apart(request);
   if (raw::failed(grown)) return grown;
   return hand_over(static_cast<std::uintptr_t>(grown), request.new_length, request.flags, request.target);
 }

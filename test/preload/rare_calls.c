@@ -128,9 +128,29 @@ static void second_mappings(void) {
   show_remapped("shared onto itself and private", shared + 32 * PAGE, shared + 32 * PAGE);
 }
 
+// What stays local grows and moves onto far memory that lies close behind it, with room to grow between the two.
+static void grown_beside_the_target(void) {
+  enum { kPages = 16 };
+  char* place = mmap(NULL, kPages * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  CHECK(place != MAP_FAILED && munmap(place, kPages * PAGE) == 0);
+  const int here = MAP_ANONYMOUS | MAP_FIXED, both = PROT_READ | PROT_WRITE;
+  CHECK(mmap(place, 3 * PAGE, both, MAP_SHARED | here, -1, 0) == place);
+  CHECK(mmap(place + 8 * PAGE, PAGE, both, MAP_PRIVATE | here, -1, 0) == place + 8 * PAGE);
+  for (unsigned i = 0; i < 3; ++i) place[i * PAGE] = (char)('a' + i);
+  place[8 * PAGE] = 'z';
+  errno = 0;
+  char* to = mremap(place, 3 * PAGE, 5 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place + 4 * PAGE);
+  printf("grown beside the target: %d errno %d", to == place + 4 * PAGE, errno);
+  if (to != MAP_FAILED) printf(" %.1s%.1s%.1s", to, to + PAGE, to + 2 * PAGE);
+  unsigned char ignored;
+  for (unsigned i = 0; i < kPages; ++i) printf(" %d", mincore(place + i * PAGE, PAGE, &ignored));
+  puts("");
+}
+
 int main(void) {
   check_preloaded();
   second_mappings();
+  grown_beside_the_target();
   ends_at_once();
   locales();
   protection_keys();
