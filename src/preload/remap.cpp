@@ -61,7 +61,6 @@ std::intptr_t hand_over(std::uintptr_t from, std::size_t length, int flags, std:
 
 // Of the same size: whatever is mapped moves, and a hole leaves what is there in the target.
 std::intptr_t move_in(const Request& request) {
-  if (!is_mapped(request.address)) return -EFAULT;
   for (std::size_t at = 0; at < request.old_length;) {
     std::size_t end = at;
     while (end < request.old_length && is_mapped(request.address + end)) end += kPageSize;
@@ -106,7 +105,6 @@ std::intptr_t grow_apart(const Request& request) {
 // Of another size: first to its new size elsewhere, which may be refused and then has changed nothing.
 std::intptr_t resize_and_move_in(const Request& request) {
   if (request.old_length > request.new_length) {
-    if (!is_mapped(request.address)) return -EFAULT;
     if (int error = raw::munmap(request.address + request.new_length, request.old_length - request.new_length);
         error != 0)
       return error;
@@ -119,6 +117,7 @@ std::intptr_t resize_and_move_in(const Request& request) {
 
 std::intptr_t over_far(const Request& request) {
   if (!valid(request)) return -EINVAL;
+  if (!is_mapped(request.address)) return -EFAULT;                     // before anything is changed
   if (request.old_length == 0 && request.address == request.target) {  // the kernel unmaps the target first
     const int error = unmap(request.target, request.new_length);
     return error != 0 ? error : -EFAULT;

@@ -102,6 +102,20 @@ static void of_other_mappings(void) {
   printf("an odd address: %d errno %d\n", refused == MAP_FAILED, errno);
 }
 
+// Of nothing, onto itself: nothing is unmapped.
+static void remapped_from_nothing(void) {
+  char* place = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(place != MAP_FAILED);
+  CHECK(mmap(place, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == place);
+  CHECK(munmap(place, PAGE) == 0);
+  errno = 0;
+  void* result = mremap(place, 0, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+  printf("remapped from nothing: %d errno %d", result == MAP_FAILED, errno);
+  unsigned char ignored;
+  for (unsigned i = 0; i < 4; ++i) printf(" %d", mincore(place + i * PAGE, PAGE, &ignored));
+  puts("");
+}
+
 static void show_remapped(const char* what, char* from, char* to) {
   errno = 0;
   char* result = mremap(from, 0, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
@@ -151,6 +165,7 @@ int main(void) {
   check_preloaded();
   second_mappings();
   grown_beside_the_target();
+  remapped_from_nothing();
   ends_at_once();
   locales();
   protection_keys();

@@ -198,6 +198,7 @@ std::intptr_t Pager::remap(std::uintptr_t address, std::size_t old_length, std::
                (flags & ~(MREMAP_FIXED | MREMAP_MAYMOVE | MREMAP_DONTUNMAP)) == 0 && (!keep || old_length == length);
   bool overlap = fixed && new_address < address + old_length && address < new_address + length;
   if (!valid || overlap || (fixed && page_floor(new_address) != new_address)) return -EINVAL;
+  if (impl_->prefix(address, address + kPageSize) == 0) return -EFAULT;
   if (old_length == 0) return -EINVAL;  // only shared mappings can be doubled
   // The kernel shrinks by unmapping the rest, holes or not; anything else needs one mapping.
   const bool shrinks = !fixed && !keep && length <= old_length;
