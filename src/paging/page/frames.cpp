@@ -17,7 +17,8 @@ Status FrameRing::create(std::uint32_t frames) {
   raw_madvise(memory, bytes_of_pages(frames), MADV_DONTDUMP);
   base_ = reinterpret_cast<std::uintptr_t>(memory);
   capacity_ = frames;
-  frames_ = std::make_unique<Frame[]>(frames);
+  frames_ = static_cast<Frame*>(reserve_zeroed(frames * sizeof(Frame)));
+  if (frames_ == nullptr) return std::unexpected(Error::make(ENOMEM, "no address space for %u frames", frames));
   return {};
 }
 

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "base/atomic.hpp"
@@ -26,13 +25,13 @@
 namespace hinterland {
 
 enum class FrameState : std::uint8_t {
-  empty,    // no physical page
+  empty,    // no physical page; 0
   leaving,  // being written back
   parked,   // written; the page's word names this frame
   dropped,  // holds a physical page that nobody needs any more
 };
 
-struct Frame {
+struct Frame {  // all zeros: empty, for memory in which no constructor has run
   Atomic<FrameState> state{FrameState::empty};
   // Whose bytes; valid while leaving or parked. Changed under the page's busy bit; expire() looks without it, and
   // then asks the page's word whether that was right. Relaxed is enough for that.
@@ -115,9 +114,9 @@ class FrameRing {
   Mutex mutex_;
   std::uintptr_t base_ = 0;
   std::uint32_t capacity_ = 0;
-  std::uint64_t head_ = 0;  // guarded by mutex_; frame = position % capacity_
-  std::uint64_t tail_ = 0;  // guarded by mutex_
-  std::unique_ptr<Frame[]> frames_;
+  std::uint64_t head_ = 0;                 // guarded by mutex_; frame = position % capacity_
+  std::uint64_t tail_ = 0;                 // guarded by mutex_
+  Frame* frames_ = nullptr;                // capacity_ of them; of those that were never taken nothing is touched
   std::atomic<std::uint32_t> dropped_{0};  // by drop(), and not given back yet
 };
 
