@@ -115,13 +115,20 @@ std::intptr_t resize_and_move_in(const Request& request) {
   return hand_over(static_cast<std::uintptr_t>(grown), request.new_length, request.flags, request.target);
 }
 
+// A second mapping of what lies at the target. Where there can be one, the kernel unmaps the target, and has no
+// source.
+std::intptr_t onto_itself(const Request& request) {
+  const std::intptr_t second = raw::mremap(request.address, 0, request.new_length, MREMAP_MAYMOVE, 0);
+  if (raw::failed(second)) return second;
+  raw::munmap(static_cast<std::uintptr_t>(second), request.new_length);
+  const int error = unmap(request.target, request.new_length);
+  return error != 0 ? error : -EFAULT;
+}
+
 std::intptr_t over_far(const Request& request) {
   if (!valid(request)) return -EINVAL;
-  if (!is_mapped(request.address)) return -EFAULT;                     // before anything is changed
-  if (request.old_length == 0 && request.address == request.target) {  // the kernel unmaps the target first
-    const int error = unmap(request.target, request.new_length);
-    return error != 0 ? error : -EFAULT;
-  }
+  if (!is_mapped(request.address)) return -EFAULT;  // before anything is changed
+  if (request.old_length == 0 && request.address == request.target) return onto_itself(request);
   return request.old_length == request.new_length ? move_in(request) : resize_and_move_in(request);
 }
 

@@ -102,15 +102,16 @@ static void of_other_mappings(void) {
   printf("an odd address: %d errno %d\n", refused == MAP_FAILED, errno);
 }
 
-// Of nothing, onto itself: nothing is unmapped.
-static void remapped_from_nothing(void) {
-  char* place = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  CHECK(place != MAP_FAILED);
+// Onto itself, where something far lies behind: of what is private and local, and of nothing. Nothing is unmapped.
+static void remapped_onto_itself(int kind) {
+  char* place = mmap(NULL, 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  CHECK(place != MAP_FAILED && munmap(place, 4 * PAGE) == 0);
   CHECK(mmap(place, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == place);
   CHECK(munmap(place, PAGE) == 0);
+  if (kind != 0) CHECK(mmap(place, PAGE, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == place);
   errno = 0;
   void* result = mremap(place, 0, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place);
-  printf("remapped from nothing: %d errno %d", result == MAP_FAILED, errno);
+  printf("remapped onto itself: %d errno %d", result == MAP_FAILED, errno);
   unsigned char ignored;
   for (unsigned i = 0; i < 4; ++i) printf(" %d", mincore(place + i * PAGE, PAGE, &ignored));
   puts("");
@@ -165,7 +166,9 @@ int main(void) {
   check_preloaded();
   second_mappings();
   grown_beside_the_target();
-  remapped_from_nothing();
+  remapped_onto_itself(0);
+  remapped_onto_itself(MAP_PRIVATE | MAP_STACK);
+  remapped_onto_itself(MAP_SHARED);
   ends_at_once();
   locales();
   protection_keys();
