@@ -235,7 +235,10 @@ class NetworkFails(FailureTest):
     def test_connections_cut_again_and_again(self):
         """Also while what was unanswered is asked for again: the time limit counts, not the connections."""
         start = time.monotonic()
-        for _ in range(3):
+        # Three rounds, and more where a busy machine left the puppet without a CPU while the connections were cut.
+        for rounds in range(50):
+            if rounds >= 3 and self.figures(self.puppet.pid)["device_reconnects"] > 3:
+                break
             self.puppet.tell(f"check 0 {PAGES}")
             for _ in range(40):
                 time.sleep(0.005)
