@@ -93,8 +93,8 @@ class PerfSampler {
   bool build_ids_ = true;
 };
 
-// What one sample costs the thread that faults, in ns: some hundred faults of our own with and without. 0 when it
-// cannot be measured. Takes about 3 ms.
+// What one sample costs the thread that faults, in ns of CPU: a thousand faults of our own with and without. 0 when
+// it cannot be measured. Takes about 5 ms.
 std::uint64_t measure_sample_cost_ns(const PerfSampler::Options& options);
 
 // kernel.perf_event_paranoid; -1 when there is none.

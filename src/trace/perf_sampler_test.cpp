@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "base/units.hpp"
 
@@ -110,6 +112,23 @@ TEST(PerfSampler, EveryFaultStaysEveryFault) {
   EXPECT_FALSE((*sampler)->sample_sparsely(true));
   touch_fresh_pages();
   EXPECT_NEAR(static_cast<double>(seen_by(**sampler).samples), kPages, kPages * 0.05);
+}
+
+TEST(PerfSampler, WhatASampleCostsIsMeasuredOnABusyMachine) {
+  PerfSampler::Options options = {.every_fault = true, .stack_bytes = 512, .running = true};
+  if (auto sampler = PerfSampler::open(getpid(), options); !sampler) GTEST_SKIP() << sampler.error().what();
+  std::atomic<bool> done = false;
+  std::vector<std::jthread> busy;
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+    busy.emplace_back([&] {
+      while (!done.load(std::memory_order_relaxed)) continue;
+    });
+  for (int i = 0; i < 40; ++i) {
+    std::uint64_t cost = measure_sample_cost_ns(options);
+    EXPECT_GT(cost, 50u);
+    EXPECT_LT(cost, 50'000u);
+  }
+  done.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -32,12 +32,6 @@ constexpr std::uint64_t kSignalWithinNs = 50'000'000;   // a thread that has to 
 constexpr std::uint64_t kLookForDeadNs = 200'000'000;
 constexpr std::uint64_t kInstructionEvery = 16;  // where stacks cannot be had: 2 us for one in 16 faults
 
-std::uint64_t thread_cpu_ns() {
-  timespec used;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(used.tv_nsec);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& options) {
