@@ -154,7 +154,8 @@ typedef struct hl_policy_ops {
   /* Of a page that choose_victims() returned, before it leaves: whether it is likely to be wanted again so soon that
    * it is worth a frame, which is local memory outside of the program's view. 1: it stays in one until an eighth of
    * local memory has gone through frames after it; touched before, it is back without being fetched
-   * (HL_ARRIVAL_REFAULT). 0: it is gone as soon as its far copy is there. Without this call the runtime decides:
+   * (HL_ARRIVAL_REFAULT). 0: it is gone as soon as its far copy is there, and so is any page whose device answers at
+   * once: to fetch it costs little more than to take it out of a frame. Without this call the runtime decides:
    * changed pages stay for a while in the frames that they are written from, others where it sees that this pays. */
   int (*worth_a_frame)(void* state, hl_page page) HL__OPTIONAL;
 } hl_policy_ops;

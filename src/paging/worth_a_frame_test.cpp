@@ -77,6 +77,17 @@ TEST_F(WorthAFrameTest, PagesOfZerosLeaveNoMemoryBehindEither) {
   }
 }
 
+TEST_F(WorthAFrameTest, NothingStaysInAFrameWhereTheDeviceAnswersAtOnce) {
+  Chosen::answer = [](hl_page) { return true; };
+  machine_->core().second_chance.saves_a_fetch = false;
+  for (int clean : {0, 1}) {
+    machine_->evict(16);
+    EXPECT_EQ(count_in(PageState::parked), 0u) << clean;
+    EXPECT_EQ(local(), count_in(PageState::resident)) << clean;
+    for (std::uint32_t page = 0; page < kPages; ++page) machine_->read(page);
+  }
+}
+
 TEST_F(WorthAFrameTest, OthersComeBackWithoutBeingFetched) {
   for (int round = 0; round < 100 && local() > 0; ++round) machine_->evict(kPages);
   ASSERT_EQ(count_in(PageState::far), kPages);

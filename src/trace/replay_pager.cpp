@@ -306,11 +306,11 @@ std::size_t ReplayPager::take_round(std::size_t wanted, std::size_t* chosen) {
   return left;
 }
 
-// As PolicyHost::worth_frames().
+// As Evictor::ask_what_is_worth_a_frame().
 PolicyHost::WorthAFrame ReplayPager::worth_a_frame(hl_page number) const {
   using enum PolicyHost::WorthAFrame;
   if (ops_->worth_a_frame == nullptr || !second_chance_.enabled) return as_usual;
-  return ops_->worth_a_frame(policy_, number) != 0 ? yes : no;
+  return ops_->worth_a_frame(policy_, number) != 0 && second_chance_.saves_a_fetch ? yes : no;
 }
 
 // As Evictor::let_go(): where it is not worth a frame. Returns how many pages of memory became free.

@@ -148,7 +148,19 @@ void Evictor::ask_what_is_worth_a_frame(Victims victims) {
   std::array<PolicyHost::WorthAFrame, kBatchMax> answers;
   std::ranges::transform(victims, pages.begin(), &Victim::page);
   core_.policy.worth_frames(std::span(pages.data(), victims.size()), std::span(answers.data(), victims.size()));
-  for (std::size_t i = 0; i < victims.size(); ++i) victims[i].worth_a_frame = answers[i];
+  for (std::size_t i = 0; i < victims.size(); ++i) {
+    victims[i].worth_a_frame = answers[i];
+    if (answers[i] == PolicyHost::WorthAFrame::yes && !saves_a_fetch(victims[i]))
+      victims[i].worth_a_frame = PolicyHost::WorthAFrame::no;
+  }
+}
+
+// A page that comes back out of its frame is not fetched, but all else that a miss costs it costs again: the fault,
+// and that a page leaves. Where the device answers at once little is saved
+// (docs/adr/0088-nothing-is-parked-where-the-device-answers-at-once.md).
+bool Evictor::saves_a_fetch(const Victim& victim) const {
+  std::uint32_t device = victim.word.has_far() ? victim.word.far_page().device() : device_of(victim);
+  return device == 0 ? core_.second_chance.saves_a_fetch : !core_.devices.synchronous(device);
 }
 
 bool Evictor::accept(PageIndex page, Victim* victim) {
@@ -200,9 +212,7 @@ bool Evictor::wants_frame(const Victim& victim) {
   if (!core_.take_by_move) return false;
   if (victim.worth_a_frame != PolicyHost::WorthAFrame::as_usual)
     return victim.worth_a_frame == PolicyHost::WorthAFrame::yes;
-  std::uint32_t device = victim.word.far_page().device();
-  bool saves = device == 0 ? core_.second_chance.saves_a_fetch : !core_.devices.synchronous(device);
-  return core_.second_chance.keeps_clean(saves, &park_sample_);
+  return core_.second_chance.keeps_clean(saves_a_fetch(victim), &park_sample_);
 }
 
 std::size_t Evictor::drop_without_frame(Victims victims) {

@@ -91,6 +91,7 @@ class Evictor {
   void let_go(Victims taken);          // written, or clean: parks them, or gives their frames back
   void restore(const Victim& victim);  // could not be written: give it back to the program
   void ask_what_is_worth_a_frame(Victims victims);
+  bool saves_a_fetch(const Victim& victim) const;
   std::uint32_t expire_frames(std::uint32_t max, std::uint32_t places = FrameRing::kAllPlaces);
   std::uint32_t free_now(std::uint32_t frames);
   std::uint32_t expire_dropped();
