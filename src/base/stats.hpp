@@ -110,7 +110,9 @@ extern const std::array<StatName, static_cast<std::size_t>(Gauge::count)> kGauge
 class LatencyHistogram {
  public:
   static constexpr std::size_t kBuckets = 256;
-  void add(std::uint64_t ns) { buckets_[bucket_of(ns)].fetch_add(1, std::memory_order_relaxed); }
+  void add(std::uint64_t ns, std::uint64_t times = 1) {
+    buckets_[bucket_of(ns)].fetch_add(times, std::memory_order_relaxed);
+  }
   std::uint64_t count() const;
   // Upper edge, in ns, of the bucket in which the given share (0..1) of samples is reached; 0 when empty.
   std::uint64_t percentile_ns(double share) const;
@@ -211,7 +213,9 @@ struct StatPage {
 
   CounterTable counters;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Gauge::count)> gauges;
-  LatencyHistogram fault_latency;  // from reading the message to the wake-up
+  // From reading the message until its thread is woken. Not of faults on pages that another thread of the runtime has
+  // in its hands.
+  LatencyHistogram fault_latency;
   LatencyHistogram fetch_latency;  // device requests of the fault path
 
   // `hinterland tune`: the budget asked for, in bytes, and a futex to wake whoever applies it.

@@ -109,6 +109,11 @@ class Kernel {
   // a page of the range that it is given. The two ranges need not be the same; the caller wakes the rest later.
   virtual void wake_later(std::uintptr_t, std::size_t) {}
   virtual void wake_together(std::uintptr_t, std::size_t) {}
+  // When the calling thread lets who waits for the page at this address go on, for the first time from now on:
+  // CLOCK_MONOTONIC, just before the call that does it, for whoever is woken may push the caller aside at once. 0: it
+  // has not done that yet, or cannot tell.
+  virtual void watch_for_wake(std::uintptr_t) {}
+  virtual std::uint64_t woken_ns() const { return 0; }
   // Touching the pages raises SIGBUS from now on. Falls back to a mapping without a file behind it.
   virtual int poison(std::uintptr_t address, std::size_t length) = 0;
 

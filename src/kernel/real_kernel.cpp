@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/raw_call.hpp"
 #include "kernel/descriptor_keeper.hpp"
@@ -43,6 +44,18 @@ struct WakeLater {
 };
 __attribute__((tls_model("initial-exec"))) thread_local WakeLater t_wake_later;
 
+// Of this thread (Kernel::watch_for_wake).
+struct WakeWatch {
+  std::uintptr_t address = 0;  // 0: nothing is watched for
+  std::uint64_t woken_ns = 0;
+  void about_to_wake(std::uintptr_t first, std::size_t bytes) {
+    if (address == 0 || address - first >= bytes) return;
+    woken_ns = now_ns();
+    address = 0;
+  }
+};
+__attribute__((tls_model("initial-exec"))) thread_local WakeWatch t_wake_watch;
+
 class RealKernel final : public Kernel {
  public:
   void deliver_faults_by(FaultDelivery delivery) override { delivery_ = delivery; }
@@ -63,6 +76,8 @@ class RealKernel final : public Kernel {
   std::int64_t move(std::uintptr_t target, std::uintptr_t source, std::size_t length) override;
   int write_protect(std::uintptr_t address, std::size_t length, bool protect) override;
   int wake(std::uintptr_t address, std::size_t length) override;
+  void watch_for_wake(std::uintptr_t address) override { t_wake_watch = {address, 0}; }
+  std::uint64_t woken_ns() const override { return t_wake_watch.woken_ns; }
   void wake_later(std::uintptr_t address, std::size_t length) override { t_wake_later = {address, length}; }
   void wake_together(std::uintptr_t address, std::size_t length) override {
     t_wake_later = {};
@@ -260,7 +275,10 @@ std::int64_t RealKernel::copy_through_faults(std::uintptr_t target, const void* 
 
 std::int64_t RealKernel::copy(std::uintptr_t target, const void* source, std::size_t length, bool protect) {
   __u64 mode = protect && features_.write_protect ? UFFDIO_COPY_MODE_WP : 0;
-  if (t_wake_later.covers(target, length)) mode |= UFFDIO_COPY_MODE_DONTWAKE;
+  if (t_wake_later.covers(target, length))
+    mode |= UFFDIO_COPY_MODE_DONTWAKE;
+  else
+    t_wake_watch.about_to_wake(target, length);
   return copy_through_faults(target, source, length, mode);
 }
 
@@ -298,7 +316,10 @@ void RealKernel::open_copiers() {
 std::int64_t RealKernel::zero(std::uintptr_t target, std::size_t length) {
   uffdio_zeropage request{};
   request.range = {target, length};
-  if (t_wake_later.covers(target, length)) request.mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE;
+  if (t_wake_later.covers(target, length))
+    request.mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE;
+  else
+    t_wake_watch.about_to_wake(target, length);
   int status = with_faults([&](int faults) { return ioctl(faults, UFFDIO_ZEROPAGE, &request); });
   return result_of(status, request.zeropage);
 }
@@ -308,6 +329,7 @@ std::int64_t RealKernel::move(std::uintptr_t target, std::uintptr_t source, std:
   request.dst = target;
   request.src = source;
   request.len = length;
+  t_wake_watch.about_to_wake(target, length);
   int status = with_faults([&](int faults) { return ioctl(faults, abi::kIoctlMove, &request); });
   std::int64_t done = result_of(status, request.move);
   if (done == static_cast<std::int64_t>(length) || (done < 0 && done != -EEXIST)) return done;
@@ -352,12 +374,16 @@ int RealKernel::write_protect(std::uintptr_t address, std::size_t length, bool p
   uffdio_writeprotect request{};
   request.range = {address, length};
   request.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : 0;
-  if (!protect && t_wake_later.covers(address, length)) request.mode |= UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
+  if (!protect && t_wake_later.covers(address, length))
+    request.mode |= UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
+  else if (!protect)
+    t_wake_watch.about_to_wake(address, length);
   return with_faults([&](int faults) { return ioctl(faults, UFFDIO_WRITEPROTECT, &request); }) == 0 ? 0 : -errno;
 }
 
 int RealKernel::wake(std::uintptr_t address, std::size_t length) {
   if (t_wake_later.covers(address, length)) return 0;
+  t_wake_watch.about_to_wake(address, length);
   uffdio_range range{address, length};
   return with_faults([&](int faults) { return ioctl(faults, UFFDIO_WAKE, &range); }) == 0 ? 0 : -errno;
 }

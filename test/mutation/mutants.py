@@ -72,7 +72,8 @@ MUTANTS = [
     ("I1", "read-ahead takes pages in any state", "page/transitions.cpp",
      "if (word->state() == state) return true; none(page, *word); return false;", "return true;"),
     ("I1", "a busy page is served all the same", "serve/fault_handler_pages.cpp",
-     "if (cell.announce_waiter()) { // who holds it wakes the thread, which looks again core_.page_is_waited_for(); "
+     "if (cell.announce_waiter()) { // who holds it wakes the thread, which looks again "
+     "left_waiting_ = true; core_.page_is_waited_for(); "
      "if (fetcher_->is_marker(page)) "
      "read_ahead(streams_.on_fault(page, core_.window.places(), run_max(page))); "
      "return observe(message, FaultKind::waited); }", "break;"),

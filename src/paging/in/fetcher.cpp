@@ -162,6 +162,18 @@ bool Fetcher::is_fetching(PageRun run) const {
   });
 }
 
+bool Fetcher::note_waiting(PageIndex page, std::uint64_t since_ns) {
+  if (transfers_in_flight_ == 0) return false;
+  for (Transfer& each : transfers_) {
+    if (!each.active || page < each.run.first || page >= each.run.end()) continue;
+    if (each.done[page.value - each.run.first.value]) continue;
+    std::uint64_t& since = page == each.demanded && !each.unasked ? each.demanded_since_ns : each.other_since_ns;
+    if (since == 0) since = since_ns;
+    return true;
+  }
+  return false;
+}
+
 // Adjacent buffers, so that a run that arrived whole is mapped with one call. The first that are free: they were used
 // last, and are in the caches still.
 bool Fetcher::take_buffers(std::uint32_t count, std::uint32_t* first) {
@@ -258,10 +270,15 @@ bool Fetcher::complete(const far::Completion& completion) {
 // Maps what has come, in stretches of equal protection. Neighbours of the page that is waited for are held back
 // until the last of them is there: one call for all of them costs a quarter a page of one call each.
 void Fetcher::map_arrived(Transfer& transfer) {
+  auto end_waiting = [](std::uint64_t& since_ns) {
+    if (since_ns != 0) stat_page()->fault_latency.add(now_ns() - since_ns);
+    since_ns = 0;
+  };
   const auto wanted = static_cast<std::uint32_t>(transfer.demanded.value - transfer.run.first.value);
   bool all = transfer.left == 0;
   if (!all) {
     if (transfer.unasked || !transfer.arrived[wanted]) return;
+    end_waiting(transfer.demanded_since_ns);
     map_part(transfer, wanted, 1, wants_protection(transfer.demanded, transfer.demanded, transfer.write),
              demanded_arrival());
     transfer.arrived.reset(wanted);
@@ -272,6 +289,8 @@ void Fetcher::map_arrived(Transfer& transfer) {
   if (transfer.keeps_first && transfer.arrived[0] && !core_.pages[transfer.run.first].load().waiters())
     keep_first(transfer);
   if (transfer.arrived[wanted] && !transfer.unasked) stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
+  end_waiting(transfer.demanded_since_ns);
+  end_waiting(transfer.other_since_ns);
   for (std::uint32_t at = 0; at < transfer.run.count;) {
     if (!transfer.arrived[at]) {
       ++at;
@@ -328,7 +347,9 @@ void Fetcher::start_direct(PageRun run, PageIndex demanded, bool write, std::uin
   std::uint64_t started = timed ? now_ns() : 0;
   map_direct(run, demanded, write, priority);
   count(Counter::device_bytes_in, bytes_of_pages(run.count));
-  if (timed) stat_page()->fetch_latency.add(now_ns() - started);
+  if (!timed) return;
+  std::uint64_t woken_ns = core_.kernel.woken_ns();  // who is woken pushes a handler aside that makes way
+  stat_page()->fetch_latency.add((woken_ns > started ? woken_ns : now_ns()) - started);
 }
 
 void Fetcher::map_direct(PageRun run, PageIndex demanded, bool write, std::uint8_t priority) {

@@ -60,6 +60,9 @@ class Fetcher {
   std::uint32_t in_flight() const { return transfers_in_flight_; }
   // Whether a page of these is in flight.
   bool is_fetching(PageRun run) const;
+  // A thread has waited for this page since then: counted as a fault's latency when the page is there. False when it
+  // is not in flight.
+  bool note_waiting(PageIndex page, std::uint64_t since_ns);
   // What poll(2) can wait for instead of wait(). Returns how many are written.
   std::size_t events(std::span<pollfd, far::kDevicesMax> out) const { return channels_->events(out); }
 
@@ -82,6 +85,8 @@ class Fetcher {
     const std::byte* direct = nullptr;  // bytes of its first page, in a device that is read where it lies
     std::uint32_t left = 0;             // requests not completed yet
     std::uint64_t started_ns = 0;
+    // When faults on the page that was asked for, and on any other one, were read first. 0: there is none.
+    std::uint64_t demanded_since_ns = 0, other_since_ns = 0;
     std::bitset<kRunMax> done;     // arrived and mapped, or failed
     std::bitset<kRunMax> arrived;  // arrived, not mapped yet
   };

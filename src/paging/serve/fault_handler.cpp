@@ -117,13 +117,26 @@ std::span<FaultMessage> FaultHandler::room_for_messages() {
 }
 
 void FaultHandler::serve_all(std::span<const FaultMessage> messages) {
-  std::uint64_t started = now_ns();
+  std::uint64_t read_ns = now_ns();
   fetcher_->hold_requests();
-  for (const FaultMessage& message : messages) serve(message);
+  for (const FaultMessage& message : messages) {
+    core_.kernel.watch_for_wake(message.address);
+    serve(message);
+    if (!in_crowd_) note_latency(message, read_ns);
+  }
   fetcher_->send_requests();
-  std::uint64_t done = now_ns();
-  spin_.start(done);
-  stat_page()->fault_latency.add((done - started) / messages.size());
+  spin_.start(now_ns());
+}
+
+// Until the thread was woken, not until this one has the CPU again: it makes way for that thread. What is fetched the
+// fetcher counts when it arrives. When a page will be there that others have in their hands nobody here knows.
+void FaultHandler::note_latency(const FaultMessage& message, std::uint64_t read_ns) {
+  std::uint64_t woken_ns = core_.kernel.woken_ns();
+  if (woken_ns == 0) {
+    if (fetcher_->note_waiting(core_.window.index_of(message.address), read_ns) || left_waiting_) return;
+    woken_ns = now_ns();  // by the helper that maps a part of a run
+  }
+  stat_page()->fault_latency.add(woken_ns - read_ns);
 }
 
 // Nothing is in flight. One system call a fault, unless requests have lately been slept for: that takes poll(), which

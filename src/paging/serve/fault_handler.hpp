@@ -85,6 +85,7 @@ class FaultHandler {
         streams_(first == nullptr ? own_streams_ : first->own_streams_) {}
 
   void serve_page(const FaultMessage& message);
+  void note_latency(const FaultMessage& message, std::uint64_t read_ns);
   void finish();
   void observe(const FaultMessage& message, FaultKind kind, bool expects_write = false);
   std::span<FaultMessage> room_for_messages();
@@ -140,6 +141,7 @@ class FaultHandler {
   unsigned single_pages_ = 0;  // fetches in a row without read-ahead
   unsigned reads_beside_others_ = 0;
   bool in_crowd_ = false;            // faults come in the order of their addresses, which is none of the program's
+  bool left_waiting_ = false;        // the last fault: others have its page in their hands, and will wake the thread
   unsigned faults_since_pause_ = 0;  // of the program, in which room could be made
   unsigned waits_since_poll_ = kWaitsBeforeBlocking;  // waits for faults since the last one for requests as well
 };

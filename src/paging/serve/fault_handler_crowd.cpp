@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "paging/serve/fault_handler.hpp"
 
 namespace hinterland {
@@ -35,6 +36,7 @@ std::size_t FaultHandler::gather_crowd(std::size_t count) {
 }
 
 void FaultHandler::serve_crowd(std::size_t count) {
+  std::uint64_t read_ns = now_ns();
   std::size_t gathered = gather_crowd(count);
   std::span crowd = std::span(crowd_).first(gathered);
   std::ranges::sort(crowd, {}, &FaultMessage::address);
@@ -51,6 +53,7 @@ void FaultHandler::serve_crowd(std::size_t count) {
     core_.kernel.wake_later(first, end - first);
     serve_all(now);
     finish();
+    stat_page()->fault_latency.add(now_ns() - read_ns, now.size());
     core_.kernel.wake_together(first, std::max(next, first + kPageSize) - first);
     hinterland::count(Counter::crowd_wakes);
   }

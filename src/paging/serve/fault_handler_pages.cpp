@@ -36,10 +36,12 @@ void FaultHandler::serve_page(const FaultMessage& message) {
   }
   PageIndex page = core_.window.index_of(message.address);
   core_.pages.note_used(page);
+  left_waiting_ = false;
   PageCell& cell = core_.pages[page];
   PageWord word;
   while (!cell.try_lock(&word))
     if (cell.announce_waiter()) {  // who holds it wakes the thread, which looks again
+      left_waiting_ = true;
       core_.page_is_waited_for();
       if (fetcher_->is_marker(page)) read_ahead(streams_.on_fault(page, core_.window.places(), run_max(page)));
       return observe(message, FaultKind::waited);
