@@ -89,15 +89,12 @@ struct hl_runtime hl_runtime = {6,
 namespace hinterland::testing {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kRows = 140'000;  // still more than are sorted at a time
-#ifdef __SANITIZE_THREAD__              // the steps are those of one thread
+constexpr std::size_t kRows = 140'000;  // more than are sorted at a time
+#if defined(__SANITIZE_THREAD__)        // the steps are those of one thread
 constexpr int kSteps = 3;
-#else
+#elif defined(__SANITIZE_ADDRESS__)
 constexpr int kSteps = 6;
-#endif
 #else
-constexpr std::size_t kRows = 200'000;
 constexpr int kSteps = 12;
 #endif
 
