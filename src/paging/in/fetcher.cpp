@@ -279,11 +279,11 @@ void Fetcher::map_arrived(Transfer& transfer) {
   if (!all) {
     if (transfer.unasked || !transfer.arrived[wanted]) return;
     end_waiting(transfer.demanded_since_ns);
+    stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
     map_part(transfer, wanted, 1, wants_protection(transfer.demanded, transfer.demanded, transfer.write),
              demanded_arrival());
     transfer.arrived.reset(wanted);
     transfer.done.set(wanted);
-    stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
     return;
   }
   if (transfer.keeps_first && transfer.arrived[0] && !core_.pages[transfer.run.first].load().waiters())
