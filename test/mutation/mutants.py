@@ -82,7 +82,7 @@ MUTANTS = [
     ("I5", "what is read ahead in steps is not counted", "serve/fault_handler_pages.cpp",
      "core_.budget.add(1); if (!fetcher_->start_unasked(page))", "if (!fetcher_->start_unasked(page))"),
     ("I1", "a run is done with while pieces of it are lent", "in/fetcher_helped.cpp",
-     "if (pieces_left_[index].load(std::memory_order_acquire) != 0) continue; // pairs with map_piece()", ""),
+     "if (pieces_left_[index].load(std::memory_order_acquire) != 0) continue; // pairs with bring_piece_by()", ""),
     ("I3", "a piece that is lent holds the first pages of its run", "in/fetcher_helped.cpp",
      "transfer.direct + bytes_of_pages(offset)", "transfer.direct"),
     ("I1", "a piece is mapped by both", "in/map_helper.cpp", "first_ = (first_ + 1) % kPiecesMax; --count_;", "--count_;"),

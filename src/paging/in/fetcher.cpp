@@ -47,6 +47,7 @@ void Fetcher::start(PageRun run, PageIndex demanded, bool write, std::uint8_t pr
     if (!progress()) wait(1'000'000'000);
   }
   transfer->priority = priority;
+  if (read_by_two(*transfer)) return;
   ask_for(*transfer);
   if (!holds_) progress();
 }
@@ -254,17 +255,20 @@ bool Fetcher::complete(const far::Completion& completion) {
     transfer.arrived.set(offset);
     count(Counter::device_bytes_in, kPageSize);
   } else {
-    // What was only read ahead is not given up before somebody wants it.
-    PageIndex page = transfer.run.first + offset;
-    if (page == transfer.demanded && whom_ == For::faults && !transfer.unasked)
-      core_.transitions.lose(page, completion.error);
-    else
-      core_.transitions.call_off({page, 1});
+    give_up(transfer, transfer.run.first + offset, completion.error);
     transfer.done.set(offset);
   }
   if (transfer.left != 0) return false;
   map_arrived(transfer);
   return true;
+}
+
+// What was only read ahead is not given up before somebody wants it.
+void Fetcher::give_up(const Transfer& transfer, PageIndex page, int error) {
+  if (page == transfer.demanded && whom_ == For::faults && !transfer.unasked)
+    core_.transitions.lose(page, error);
+  else
+    core_.transitions.call_off({page, 1});
 }
 
 // Maps what has come, in stretches of equal protection. Neighbours of the page that is waited for are held back

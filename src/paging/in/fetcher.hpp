@@ -66,10 +66,11 @@ class Fetcher {
   // What poll(2) can wait for instead of wait(). Returns how many are written.
   std::size_t events(std::span<pollfd, far::kDevicesMax> out) const { return channels_->events(out); }
 
-  // Long runs of clean pages may be mapped by it from now on, piece by piece. Borrowed.
-  void let_help(MapHelper& helper) { helper_ = &helper; }
+  // Long runs of clean pages may be mapped by it from now on, piece by piece, and read where the device answers at
+  // once. Borrowed. Where the devices open no more channels it only maps.
+  void let_help(MapHelper& helper);
   // Called by the helper. A piece's pages are busy, and counted in the budget, by the fetch that they are part of.
-  void map_piece(const MapHelper::Piece& piece);
+  void bring_piece(const MapHelper::Piece& piece) { bring_piece_by(helpers_channels_.get(), piece); }
 
  private:
   struct Transfer {
@@ -80,7 +81,8 @@ class Fetcher {
     bool active = false;
     bool unasked = false;      // nobody waits for it
     bool keeps_first = false;  // by start_ahead()
-    bool lending = false;      // has arrived, and pieces of it are lent
+    bool lending = false;      // pieces of it are lent
+    bool unread = false;       // it has not arrived: who brings a piece reads it
     std::uint32_t first_buffer = 0;
     const std::byte* direct = nullptr;  // bytes of its first page, in a device that is read where it lies
     std::uint32_t left = 0;             // requests not completed yet
@@ -125,6 +127,11 @@ class Fetcher {
   void map_arrived(Transfer& transfer);
   hl_arrival arrival_of(const Transfer& transfer, std::uint32_t offset, std::uint32_t count) const;
   bool lend(Transfer& transfer, std::uint32_t offset, std::uint32_t count);
+  bool is_worth_two(const Transfer& transfer);
+  bool read_by_two(Transfer& transfer);
+  void bring_piece_by(far::Channels* channels, const MapHelper::Piece& piece);
+  std::bitset<kRunMax> read_piece(far::Channels& channels, const MapHelper::Piece& piece);
+  void give_up(const Transfer& transfer, PageIndex page, int error);
   void end(Transfer& transfer);
   bool end_lent();
   bool take_back();
@@ -148,6 +155,7 @@ class Fetcher {
   std::array<Transfer, kTransfers> transfers_;
   std::uint32_t transfers_in_flight_ = 0;
   MapHelper* helper_ = nullptr;
+  std::unique_ptr<far::Channels> helpers_channels_;  // the helper's thread alone uses them; nullptr: it only maps
   std::uint32_t lending_ = 0;                                         // transfers
   std::uint32_t mapped_by_helper_ = 0;                                // as of the last look
   std::array<std::atomic<std::uint32_t>, kTransfers> pieces_left_{};  // of each transfer, lent and not mapped yet

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "paging/in/fetcher.hpp"
 
 namespace hinterland {
@@ -15,22 +16,66 @@ bool Fetcher::lend(Transfer& transfer, std::uint32_t offset, std::uint32_t count
   constexpr std::uint32_t kPiece = MapHelper::kPiecePages;
   if (helper_ == nullptr || count_of_pages < 2 * kPiece || !helper_->ready()) return false;
   // A device that answers at once: nobody looks after a fetch that is not over when start() returns.
-  if (transfer.direct == nullptr && core_.devices.synchronous(device_of(transfer.run.first + offset))) return false;
+  if (transfer.direct == nullptr && !transfer.unread && core_.devices.synchronous(device_of(transfer.run.first + offset))) return false;
   auto index = static_cast<std::uint32_t>(&transfer - transfers_.data());
   if (!std::exchange(transfer.lending, true)) ++lending_;
   for (std::uint32_t at = offset, end = offset + count_of_pages; at < end; at += kPiece) {
     MapHelper::Piece piece{this, index, at, std::min(kPiece, end - at)};
     pieces_left_[index].fetch_add(1, std::memory_order_relaxed);  // the helper's lock orders it with who maps it
-    if (!helper_->lend(piece)) map_piece(piece);
+    if (!helper_->lend(piece)) bring_piece_by(channels_.get(), piece);
   }
   return true;
 }
 
-void Fetcher::map_piece(const MapHelper::Piece& piece) {
+// `channels`: of the thread that calls this.
+void Fetcher::bring_piece_by(far::Channels* channels, const MapHelper::Piece& piece) {
   const Transfer& transfer = transfers_[piece.transfer];
-  map_run(transfer.run.first + piece.offset, piece.count, source_of(transfer, piece.offset), true,
-          arrival_of(transfer, piece.offset, piece.count), transfer.priority);
+  std::bitset<kRunMax> failed;
+  if (transfer.unread) {
+    failed = read_piece(*channels, piece);
+    if (transfer.demanded.value - transfer.run.first.value - piece.offset < piece.count)
+      stat_page()->fetch_latency.add(now_ns() - transfer.started_ns);
+  }
+  for (std::uint32_t at = piece.offset, end = piece.offset + piece.count; at < end;) {
+    std::uint32_t length = 0;
+    while (at + length < end && !failed[at + length]) ++length;
+    if (length != 0)
+      map_run(transfer.run.first + at, length, source_of(transfer, at), true, arrival_of(transfer, at, length),
+              transfer.priority);
+    at += length + 1;
+  }
   pieces_left_[piece.transfer].fetch_sub(1, std::memory_order_release);  // pairs with end_lent()
+}
+
+// From a device that answers at once, so nobody waits in here. Those that could not be read are given up, and returned,
+// by their places in the run.
+std::bitset<Fetcher::kRunMax> Fetcher::read_piece(far::Channels& channels, const MapHelper::Piece& piece) {
+  const Transfer& transfer = transfers_[piece.transfer];
+  std::bitset<kRunMax> failed;
+  auto fail = [&](std::uint32_t offset, int error) {
+    failed.set(offset);
+    give_up(transfer, transfer.run.first + offset, error);
+  };
+  std::array<far::Request, MapHelper::kPiecePages> requests;
+  for (std::uint32_t i = 0; i < piece.count; ++i)
+    requests[i] = {far::Operation::read, core_.pages[transfer.run.first + (piece.offset + i)].load().far_page(),
+                   place_of(transfer, piece.offset + i), piece.offset + i};
+  std::array<far::Completion, MapHelper::kPiecePages> done;
+  for (std::uint32_t sent = 0, answered = 0; answered < piece.count;) {
+    if (sent < piece.count) {
+      int accepted = channels.submit(std::span(requests).subspan(sent, piece.count - sent));
+      if (accepted < 0)
+        for (; sent < piece.count; ++sent, ++answered) fail(static_cast<std::uint32_t>(requests[sent].tag), -accepted);
+      else
+        sent += static_cast<std::uint32_t>(accepted);
+    }
+    int count_done = channels.poll(done);
+    for (int i = 0; i < count_done; ++i, ++answered)
+      if (done[static_cast<std::size_t>(i)].error != 0)
+        fail(static_cast<std::uint32_t>(done[static_cast<std::size_t>(i)].tag), done[static_cast<std::size_t>(i)].error);
+  }
+  count(Counter::device_bytes_in, bytes_of_pages(piece.count - failed.count()));
+  return failed;
 }
 
 // Those of which the last piece has been mapped.
@@ -41,7 +86,7 @@ bool Fetcher::end_lent() {
   for (std::uint32_t index = 0; index < kTransfers; ++index) {
     Transfer& transfer = transfers_[index];
     if (!transfer.active || !transfer.lending) continue;
-    if (pieces_left_[index].load(std::memory_order_acquire) != 0) continue;  // pairs with map_piece()
+    if (pieces_left_[index].load(std::memory_order_acquire) != 0) continue;  // pairs with bring_piece_by()
     --lending_;
     end(transfer);
     any = true;
@@ -53,7 +98,7 @@ bool Fetcher::end_lent() {
 bool Fetcher::take_back() {
   MapHelper::Piece piece;
   if (lending_ == 0 || !helper_->take(&piece)) return false;
-  piece.fetcher->map_piece(piece);
+  piece.fetcher->bring_piece_by(channels_.get(), piece);
   return true;
 }
 
@@ -82,6 +127,41 @@ bool Fetcher::map_direct_by_two(PageRun run, PageIndex demanded, bool write, std
   ++transfers_in_flight_;
   helper_->call();
   map_run(run.first, kPiece, source, true, arrival_of(transfer, 0, kPiece), priority);
+  finish_with_helper();
+  return true;
+}
+
+void Fetcher::let_help(MapHelper& helper) {
+  helper_ = &helper;
+  if (!core_.devices.all_synchronous() || core_.devices.direct(0)) return;
+  if (auto channels = core_.devices.open_channels()) helpers_channels_ = std::move(*channels);
+}
+
+// Long enough that both bring some of it, and to be mapped alike.
+bool Fetcher::is_worth_two(const Transfer& transfer) {
+  if (helpers_channels_ == nullptr || transfer.run.count < 3 * MapHelper::kPiecePages || transfers_in_flight_ != 1)
+    return false;
+  for (std::uint32_t i = 0; i < transfer.run.count; ++i)
+    if (!wants_protection(transfer.run.first + i, transfer.demanded, transfer.write)) return false;
+  return true;
+}
+
+// The same for a run that is read first, from a device that answers at once: reading takes longer than mapping where
+// pages are unpacked.
+bool Fetcher::read_by_two(Transfer& transfer) {
+  constexpr std::uint32_t kPiece = MapHelper::kPiecePages;
+  if (!is_worth_two(transfer)) return false;
+  transfer.unread = true;
+  transfer.left = 0;
+  if (!lend(transfer, kPiece, transfer.run.count - kPiece)) {
+    transfer.unread = false;
+    transfer.left = transfer.run.count;
+    return false;
+  }
+  helper_->call();
+  auto index = static_cast<std::uint32_t>(&transfer - transfers_.data());
+  pieces_left_[index].fetch_add(1, std::memory_order_relaxed);  // this thread's own
+  bring_piece_by(channels_.get(), {this, index, 0, kPiece});
   finish_with_helper();
   return true;
 }

@@ -81,7 +81,7 @@ void MapHelper::sleep(std::uint32_t calls) {
 bool MapHelper::help() {
   Piece piece;
   if (!take(&piece)) return false;
-  piece.fetcher->map_piece(piece);
+  piece.fetcher->bring_piece(piece);
   mapped_.fetch_add(1);
   if (waiters_.load() != 0) futex_wake(&mapped_, INT32_MAX);
   return true;

@@ -35,9 +35,7 @@ Status HandlerTeam::start(void (*wake_housekeeper)()) {
   attendance_.allow_spares(one_is_enough ? 0 : spares_for_cpus(), wake_housekeeper);
   first().placement().set_watchdog(wake_housekeeper);
   map_helper_.set_waker(wake_housekeeper);
-  // Of devices that answer at once only those that are read where they lie have runs to map that are all there.
-  bool has_runs = !core_.devices.all_synchronous() || core_.devices.direct(0);
-  if (core_.parts.second_mapper && has_runs) first().let_help(map_helper_);
+  if (core_.parts.second_mapper) first().let_help(map_helper_);
   auto entry = [](void* self) -> void* {
     static_cast<FaultHandler*>(self)->run();
     return nullptr;
