@@ -156,8 +156,8 @@ class Fetcher {
   std::uint32_t transfers_in_flight_ = 0;
   MapHelper* helper_ = nullptr;
   std::unique_ptr<far::Channels> helpers_channels_;  // the helper's thread alone uses them; nullptr: it only maps
-  std::uint32_t lending_ = 0;                                         // transfers
-  std::uint32_t mapped_by_helper_ = 0;                                // as of the last look
+  std::uint32_t lending_ = 0;                        // transfers
+  std::uint32_t mapped_by_helper_ = 0;               // as of the last look
   std::array<std::atomic<std::uint32_t>, kTransfers> pieces_left_{};  // of each transfer, lent and not mapped yet
   std::array<far::Completion, 64> done_;  // gathered; of these the first done_next_ are dealt with
   std::size_t done_next_ = 0, done_count_ = 0;

@@ -1,4 +1,5 @@
-// Fetcher: long runs of clean pages, which a second thread helps to map (docs/adr/0031-runs-are-mapped-by-two.md).
+// Fetcher: long runs of clean pages, which a second thread helps to map (docs/adr/0031-runs-are-mapped-by-two.md,
+// docs/adr/0089-runs-are-unpacked-by-two.md).
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +17,9 @@ bool Fetcher::lend(Transfer& transfer, std::uint32_t offset, std::uint32_t count
   constexpr std::uint32_t kPiece = MapHelper::kPiecePages;
   if (helper_ == nullptr || count_of_pages < 2 * kPiece || !helper_->ready()) return false;
   // A device that answers at once: nobody looks after a fetch that is not over when start() returns.
-  if (transfer.direct == nullptr && !transfer.unread && core_.devices.synchronous(device_of(transfer.run.first + offset))) return false;
+  if (transfer.direct == nullptr && !transfer.unread &&
+      core_.devices.synchronous(device_of(transfer.run.first + offset)))
+    return false;
   auto index = static_cast<std::uint32_t>(&transfer - transfers_.data());
   if (!std::exchange(transfer.lending, true)) ++lending_;
   for (std::uint32_t at = offset, end = offset + count_of_pages; at < end; at += kPiece) {
@@ -47,8 +50,8 @@ void Fetcher::bring_piece_by(far::Channels* channels, const MapHelper::Piece& pi
   pieces_left_[piece.transfer].fetch_sub(1, std::memory_order_release);  // pairs with end_lent()
 }
 
-// From a device that answers at once, so nobody waits in here. Those that could not be read are given up, and returned,
-// by their places in the run.
+// From a device that answers at once, so nobody waits in here. Those that could not be read are given up, and
+// returned, by their places in the run.
 std::bitset<Fetcher::kRunMax> Fetcher::read_piece(far::Channels& channels, const MapHelper::Piece& piece) {
   const Transfer& transfer = transfers_[piece.transfer];
   std::bitset<kRunMax> failed;
@@ -65,14 +68,16 @@ std::bitset<Fetcher::kRunMax> Fetcher::read_piece(far::Channels& channels, const
     if (sent < piece.count) {
       int accepted = channels.submit(std::span(requests).subspan(sent, piece.count - sent));
       if (accepted < 0)
-        for (; sent < piece.count; ++sent, ++answered) fail(static_cast<std::uint32_t>(requests[sent].tag), -accepted);
+        for (; sent < piece.count; ++sent, ++answered)
+          fail(static_cast<std::uint32_t>(requests[sent].tag), -accepted);
       else
         sent += static_cast<std::uint32_t>(accepted);
     }
     int count_done = channels.poll(done);
     for (int i = 0; i < count_done; ++i, ++answered)
       if (done[static_cast<std::size_t>(i)].error != 0)
-        fail(static_cast<std::uint32_t>(done[static_cast<std::size_t>(i)].tag), done[static_cast<std::size_t>(i)].error);
+        fail(static_cast<std::uint32_t>(done[static_cast<std::size_t>(i)].tag),
+             done[static_cast<std::size_t>(i)].error);
   }
   count(Counter::device_bytes_in, bytes_of_pages(piece.count - failed.count()));
   return failed;

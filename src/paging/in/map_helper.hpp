@@ -1,5 +1,6 @@
 // A second pair of hands for runs of clean pages: they are mapped by a thread of their own, piece by piece, while the
-// fault handler receives the next run (docs/adr/0031-runs-are-mapped-by-two.md).
+// fault handler receives the next run (docs/adr/0031-runs-are-mapped-by-two.md), and read where the device answers at
+// once (docs/adr/0089-runs-are-unpacked-by-two.md).
 //
 // Whoever has a run to map lends pieces of it, takes back what the helper has not begun when there is nothing better
 // to do, and waits for the rest. So a helper that comes late, or never, costs nothing but its help. It sleeps until

@@ -46,14 +46,23 @@ class KernelWithHelp final : public FakeKernel {
   bool helping_ = false;
 };
 
+// How the device has them.
+enum class Pages : std::uint8_t { asked, asked_and_there_at_once, read_where_they_lie };
+const char* name_of(Pages pages) {
+  constexpr std::array kNames = {"Asked", "AskedAndThereAtOnce", "ReadWhereTheyLie"};
+  return kNames[static_cast<std::size_t>(pages)];
+}
+
 // 1024 pages far, and a handler that may let itself be helped.
 struct Scene {
   static constexpr std::uint32_t kPages = 1024;
 
-  explicit Scene(bool direct) {
+  explicit Scene(Pages pages, bool device_fails = false) {
     MachineOptions options;
     options.policy = &kFifoPolicy;
-    options.direct = direct;
+    options.direct = pages == Pages::read_where_they_lie;
+    options.at_once = pages == Pages::asked_and_there_at_once;
+    options.device_failures = device_fails;
     options.read_ahead_pages = Fetcher::kRunMax;
     options.window_pages = kPages;
     options.budget_pages = 2 * kPages;  // a window is a sixteenth of it at most
@@ -85,7 +94,7 @@ struct Scene {
   std::unique_ptr<PageMachine> machine;
 };
 
-class MapHelperTest : public ::testing::TestWithParam<bool> {};
+class MapHelperTest : public ::testing::TestWithParam<Pages> {};
 
 TEST_P(MapHelperTest, TheHelperAndTheHandlerMapARunTogether) {
   for (unsigned pieces : {1u, 2u, 64u}) {
@@ -135,8 +144,27 @@ TEST_P(MapHelperTest, WhatTheKernelRefusesIsTriedAgain) {
   scene.expect_all_right();
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, MapHelperTest, ::testing::Bool(),
-                         [](const auto& each) { return each.param ? "ReadWhereTheyLie" : "Asked"; });
+INSTANTIATE_TEST_SUITE_P(Devices, MapHelperTest,
+                         ::testing::Values(Pages::asked, Pages::asked_and_there_at_once, Pages::read_where_they_lie),
+                         [](const auto& each) { return std::string(name_of(each.param)); });
+
+// I4: what nobody asked for is not given up because it could not be read ahead, whoever tried.
+TEST(MapHelperReads, OfPagesThatCannotBeReadOnlyTheOneThatIsWantedIsLost) {
+  Scene scene(Pages::asked_and_there_at_once, true);
+  PageMachine& machine = *scene.machine;
+  std::uint64_t lost = 0;
+  for (std::uint32_t page = 0; page < Scene::kPages; ++page) {
+    machine.device()->faults.reads = page % 200 > 100 && lost <= page / 200 ? 1 : 0;  // until the next run is read
+    machine.read(page);
+    lost = machine.lost_pages_seen();
+  }
+  EXPECT_EQ(lost, 5u);
+  EXPECT_GE(scene.helper.mapped(), 16u);
+  machine.device()->faults.reads = 0;
+  scene.all_out();
+  for (std::uint32_t page = 0; page < Scene::kPages; ++page) machine.read(page);  // compares
+  scene.expect_all_right();
+}
 
 TEST(MapHelperQueue, RefusesWhatItHasNoRoomForAndGivesTheOldestFirst) {
   Companions companions;
@@ -263,8 +291,9 @@ TEST_P(RealMapHelperTest, AForkWaitsForWhatIsLent) {
   run_with_real_pager(options, forks_under_a_stream);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, RealMapHelperTest, ::testing::Values("mem:", "sim:latency=20us,inner=mem:"),
-                         [](const auto& each) { return each.index == 0 ? "Mem" : "Sim"; });
+INSTANTIATE_TEST_SUITE_P(Devices, RealMapHelperTest,
+                         ::testing::Values("mem:", "zmem:", "sim:latency=20us,inner=mem:"),
+                         [](const auto& each) { return std::string(each.param, std::strcspn(each.param, ":")); });
 
 }  // namespace
 }  // namespace hinterland::testing

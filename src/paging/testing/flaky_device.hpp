@@ -21,12 +21,13 @@ class FlakyDevice final : public far::Device {
     int lost = 0;                  // for good: with this errno
   };
 
-  // direct: pages are copied straight from the device; else requests go through channels, and come back in any order.
-  FlakyDevice(std::unique_ptr<far::Device> inner, bool direct, std::uint64_t seed)
+  // direct: pages are copied straight from the device; else requests go through channels, and come back in any order,
+  // or, `at_once`, all of them when they are next asked after.
+  FlakyDevice(std::unique_ptr<far::Device> inner, bool direct, std::uint64_t seed, bool at_once = false)
       : inner_(std::move(inner)), random_(seed) {
     info_ = inner_->info();
     info_.direct = direct;
-    info_.synchronous = direct;
+    info_.synchronous = direct || at_once;
   }
   Faults faults;
   // Instead of chance: which of so many; for the order in which reads complete, one at a time, and for what fails
@@ -94,6 +95,7 @@ class FlakyDevice final : public far::Device {
     return decide && !waiting.empty() && waiting.front().operation == far::Operation::read;
   }
   std::size_t completions_at_once(const std::vector<far::Request>& waiting) {
+    if (info_.synchronous) return waiting.size();
     if (decide) return decides_order(waiting) ? 1 : waiting.size();
     return 1 + random_() % 24;
   }

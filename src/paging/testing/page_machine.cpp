@@ -34,7 +34,7 @@ void PageMachine::build(const MachineOptions& options, std::uint64_t seed) {
   auto device = far::open_device(options.far_url.empty() ? "mem:" : options.far_url, {});
   HL_CHECK(device.has_value());
   if (options.far_url.empty()) {
-    auto flaky = std::make_unique<FlakyDevice>(std::move(*device), options.direct, seed);
+    auto flaky = std::make_unique<FlakyDevice>(std::move(*device), options.direct, seed, options.at_once);
     device_ = flaky.get();
     *device = std::move(flaky);
   }

@@ -29,7 +29,8 @@ namespace testing {
 struct MachineOptions {
   KernelFeatures features = FakeKernel::all_features();
   bool take_by_move = true;
-  bool direct = true;  // device pages are copied from where they lie
+  bool direct = true;    // device pages are copied from where they lie
+  bool at_once = false;  // not direct: the device answers at once all the same
   bool device_failures = false;
   std::string far_url;  // "" for a FlakyDevice over mem:
   // Another FlakyDevice, of the pages from window_pages / 2 on. Failures are of one of both.
