@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <filesystem>
 #include <functional>
 #include <random>
 #include <string>
@@ -51,26 +52,20 @@ Waiting touch_and_compute(volatile unsigned char* bytes) {
   return waiting;
 }
 
-// While it lives, the process may use one CPU only: the thread that is woken pushes its handler aside there.
-class OneCpu {
- public:
-  OneCpu() {
-    sched_getaffinity(0, sizeof before_, &before_);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    sched_setaffinity(0, sizeof one, &one);
-  }
-  ~OneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
-
- private:
-  cpu_set_t before_;
-};
+// Ties all threads of this process to one CPU: the thread that is woken pushes its handler aside there. The process
+// that waits for this one stays free: tied to the same CPU, the kernel's wait4() of it has spun for minutes.
+void tie_to_one_cpu() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+    sched_setaffinity(std::stoi(task.path().filename()), sizeof one, &one);
+}
 
 void run(const RealPagerOptions& options, const std::function<std::string(const Waiting&)>& judge) {
   if (std::string reason = why_no_real_pager(); !reason.empty()) GTEST_SKIP() << reason;
-  OneCpu one_cpu;
   run_with_real_pager(options, [&](Pager& pager) -> std::string {
+    tie_to_one_cpu();
     std::intptr_t mapped = pager.map(bytes_of_pages(kPages), kPageSize, PROT_READ | PROT_WRITE);
     if (mapped < 0) return "cannot map";
     auto* bytes = reinterpret_cast<volatile unsigned char*>(mapped);
