@@ -31,7 +31,7 @@ constexpr int kShare = 1;
 #endif
 
 // Somewhat more than there is room for.
-constexpr std::size_t kMany = 130'000;
+constexpr std::size_t kMany = as_many_as(130'000);
 
 template <typename Item_>
 bool is_far(const ptr<Item_>& p) {
@@ -81,7 +81,7 @@ TEST(HeapFibers, AMissParksAndOthersRun) {
 TEST(HeapFibers, MissesOfManyAreOneBatch) {
   HeapForTest heap("sim:latency=10ms,inner=mem:");
   std::vector<ptr<Item>> items = many(kMany);
-  ASSERT_TRUE(wait_until_left(60'000));
+  ASSERT_TRUE(wait_until_left(as_many_as(60'000)));
   const std::vector<std::size_t> far = far_ones(items, 32);
   std::atomic<std::size_t> waiting{0}, most{0};
   run_fibers(1, far.size(), [&](std::size_t i) {
@@ -96,7 +96,7 @@ TEST(HeapFibers, MissesOfManyAreOneBatch) {
 TEST(HeapFibers, LooksAheadPark) {
   HeapForTest heap("sim:latency=10ms,inner=mem:");
   std::vector<ptr<Item>> items = many(kMany);
-  ASSERT_TRUE(wait_until_left(60'000));
+  ASSERT_TRUE(wait_until_left(as_many_as(60'000)));
   const std::uint64_t before = heap->figures().brought.load();
   std::atomic<bool> there{false};
   std::uint64_t turns = 0;
@@ -222,20 +222,20 @@ TEST(HeapFibers, ScopesMoveWithTheFiber) {
 // Its scope is nobody's who runs, and evacuators wait for it all the same.
 TEST(HeapFibers, AFiberThatWaitsHoldsWhatItHasDereferenced) {
   HeapForTest heap("mem:");
-  std::vector<ptr<Item>> items = many(50'000);
+  std::vector<ptr<Item>> items = many(as_many_as(50'000));
   std::vector<ptr<Item>> more;
   hl::fibers::semaphore pressed(0);
   std::atomic<int> waiting{0};
   std::thread presses([&] {
     while (waiting.load() != 20) usleep(100);
     // Until there is no room left: nothing can leave. Did it, there would be no end.
-    while (more.size() < 2 * kMany && heap->local().regions_left() != 0) more.push_back(make_known<64>(1));
+    while (more.size() < 2 * kMany && heap->local().regions_left() != 0) more.push_back(make_item(1));
     pressed.release(20);
   });
   std::size_t moved = 0;
   run_fibers(1, 20, [&](std::size_t i) {
     scope outer;
-    const std::size_t at = i * 2000;  // in each of the regions that leave first
+    const std::size_t at = i * as_many_as(2000);  // in each of the regions that leave first
     const Item* const held = items[at].deref(outer);
     ++waiting;
     pressed.acquire();
@@ -293,7 +293,7 @@ void run_model(const std::string& kind, unsigned workers, std::size_t fibers, in
         switch (random() % 8) {
           case 0:
             own[at].reset();
-            own[at] = make_known<64>(ids[at] = random());
+            own[at] = make_item(ids[at] = random());
             break;
           case 1:
             if (own[at]) wrong += !own[at].read().holds(ids[at]);
@@ -356,7 +356,7 @@ TEST(HeapFibers, WhatIsLostIsToldToTheFiberThatAsked) {
   hl::far::throw_when_lost(true);
   HeapForTest heap("sim:latency=1ms,fail_reads=0.5,seed=3,inner=mem:");
   std::vector<ptr<Item>> items = many(kMany);
-  ASSERT_TRUE(wait_until_left(60'000));
+  ASSERT_TRUE(wait_until_left(as_many_as(60'000)));
   const std::vector<std::size_t> far = far_ones(items, 64);
   std::atomic<std::size_t> right{0}, lost{0};
   run_fibers(2, far.size(), [&](std::size_t i) {
@@ -382,7 +382,7 @@ TEST(HeapFibers, AServerThatDiesLetsNobodyHang) {
   FarPlace place("tcp:");
   HeapForTest heap(place.url);
   std::vector<ptr<Item>> items = many(kMany);
-  ASSERT_TRUE(wait_until_left(10'000));
+  ASSERT_TRUE(wait_until_left(as_many_as(10'000)));
   const std::vector<std::size_t> far = far_ones(items, 40);
   std::atomic<std::size_t> right{0}, lost{0};
   run_fibers(2, far.size(), [&](std::size_t i) {
@@ -419,7 +419,7 @@ TEST(HeapFibers, ForkWhileObjectsAreOnTheirWay) {
 #endif
   HeapForTest heap("sim:latency=2ms,inner=mem:");
   std::vector<ptr<Item>> items = many(kMany);
-  ASSERT_TRUE(wait_until_left(60'000));
+  ASSERT_TRUE(wait_until_left(as_many_as(60'000)));
   std::atomic<int> running{0}, threads{2};
   std::atomic<bool> done{false};
   std::atomic<std::size_t> wrong{0};

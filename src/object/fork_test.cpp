@@ -75,8 +75,8 @@ void keep_objects(const std::string& kind, std::size_t count) {
   SCOPED_TRACE(kind);
   const FarPlace place(kind);
   HeapForTest heap(place.url);
-  std::vector<ptr<Item>> items = many(kShare == 1 ? count : 110'000);  // somewhat more than there is room for
-  ASSERT_TRUE(wait_until_left(10'000));
+  std::vector<ptr<Item>> items = many(as_many_as(count));
+  ASSERT_TRUE(wait_until_left(as_many_as(10'000)));
   const pid_t child = in_child([&] {
     if (count_wrong(items) != 0) return 1;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -108,7 +108,7 @@ TEST(HeapFork, OverTcp) { keep_objects("tcp:", 130'000); }
 
 TEST(HeapFork, AChildOutlivesItsParent) {
   HeapForTest heap;
-  std::vector<ptr<Item>> items = many(200'000);
+  std::vector<ptr<Item>> items = many(as_many_as(200'000));
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t child = in_child([&] {
@@ -139,7 +139,7 @@ TEST(HeapFork, OfEverySizeAndWithOpenScopes) {
   for (int thread = 0; thread < 3; ++thread)
     threads.start([&] {
       ptr<Item> own[200];
-      for (auto& item : own) item = make_known<64>(1);
+      for (auto& item : own) item = make_item(1);
       scope held;  // in the child nobody will close it
       static_cast<void>(own[0].deref(held));
       ++ready;
@@ -152,7 +152,7 @@ TEST(HeapFork, OfEverySizeAndWithOpenScopes) {
         scope held;
         if (!large[i].deref_mut(held)->holds(i)) return 1;
       }
-    std::vector<ptr<Item>> others = many(200'000);
+    std::vector<ptr<Item>> others = many(as_many_as(200'000));
     return count_wrong(others) == 0 && current_heap()->memory().used() < current_heap()->memory().limit() * 2 ? 0 : 2;
   });
   EXPECT_EQ(status_of(child), 0);
@@ -170,7 +170,7 @@ void fork_beside_threads(const std::string& kind, std::size_t count, int forks_e
   SCOPED_TRACE("HINTERLAND_TEST_SEED=" + std::to_string(seed));
   const FarPlace place(kind);
   HeapForTest heap(place.url, HeapOptions::kLocalBytesMin, 2);
-  const std::vector<ptr<Item>> items = many(count);
+  const std::vector<ptr<Item>> items = many(as_many_as(count));
   hl::far::unordered_map<std::uint64_t, std::uint64_t> map;
   for (std::uint64_t key = 0; key < 20'000; ++key) map.insert(key, key * 3);
   std::atomic<bool> done{false}, all_detached{false};
@@ -183,9 +183,9 @@ void fork_beside_threads(const std::string& kind, std::size_t count, int forks_e
       for (std::uint64_t step = 0; !done.load(std::memory_order_relaxed); ++step) {
         const std::uint64_t which = random(), key = random() % 20'000;
         wrong += !items[which % items.size()].read().holds(which % items.size());
-        own[which % 1000] = make_known<64>(which);
+        own[which % 1000] = make_item(which);
         std::swap(own[which % 1000], own[key % 1000]);
-        if (step % 8 == 0) hl::far::prefetch(&items[key], 32);
+        if (step % 8 == 0) hl::far::prefetch(&items[key % (items.size() - 32)], 32);
         const std::uint64_t mine = 100'000 + thread * 1000 + which % 1000;
         map.insert_or_assign(mine, mine * 3);
         if (step % 2 == 0) map.erase(mine);

@@ -18,7 +18,7 @@ namespace {
 using hl::far::make;
 using hl::far::ptr;
 using hl::far::scope;
-constexpr std::size_t kManyItems = 400'000;  // four times the least memory
+constexpr std::size_t kManyItems = as_many_as(400'000);  // four times the least memory
 
 TEST(HeapLocal, WithoutAHeapObjectsAreOrdinaryMemory) {
   ptr<int> number = make<int>(5);
@@ -79,7 +79,7 @@ TEST(Heap, TheStatisticsPageSaysSo) {
   EXPECT_EQ(counted(Counter::object_misses) - misses, heap->figures().brought.load());
   heap->show_figures();
   EXPECT_GE(gauge(Gauge::object_local_bytes), heap->memory().limit() / 2);
-  EXPECT_GE(gauge(Gauge::object_live_bytes), kManyItems / 2 * 64 + 1000 * 10'000);
+  EXPECT_GE(gauge(Gauge::object_live_bytes), kManyItems / 2 * kItemBytes + 1000 * 10'000);
   EXPECT_GE(gauge(Gauge::object_far_bytes), gauge(Gauge::object_live_bytes));
   EXPECT_LT(gauge(Gauge::object_far_bytes), 2 * gauge(Gauge::object_live_bytes));
   large.clear();
@@ -213,7 +213,7 @@ TEST(Heap, AScopeHoldsWhatItDereferenced) {
   std::vector<const Item*> addresses;
   for (auto& item : items) addresses.push_back(item.deref(outer));
   std::vector<ptr<Item>> others;
-  for (std::size_t i = 0; i < kManyItems; ++i) others.push_back(make_known<64>(i));  // more than there is room for
+  for (std::size_t i = 0; i < kManyItems; ++i) others.push_back(make_item(i));  // more than there is room for
   for (std::size_t i = 0; i < items.size(); ++i) {
     ASSERT_TRUE(addresses[i]->holds(i));
     ASSERT_EQ(items[i].deref(outer), addresses[i]);
@@ -253,7 +253,7 @@ namespace {
 
 TEST(Heap, ObjectsWithPointersInThem) {
   HeapForTest heap;
-  constexpr std::uint64_t kLists = 500, kNodes = 200;
+  constexpr std::uint64_t kLists = kItemBytes == 64 ? 500 : 100, kNodes = 200;
   std::vector<ptr<Node>> lists(kLists);
   for (std::uint64_t node = 0; node < kNodes; ++node)
     for (std::uint64_t list = 0; list < kLists; ++list) {
@@ -261,7 +261,7 @@ TEST(Heap, ObjectsWithPointersInThem) {
       scope held;
       Node* made = first.deref_mut(held);
       made->key = node;
-      made->value = make_known<64>(list * kNodes + node);
+      made->value = make_item(list * kNodes + node);
       made->next = std::move(lists[list]);
       lists[list] = std::move(first);
     }
@@ -297,7 +297,7 @@ TEST(Heap, ObjectsWithPointersInThem) {
 // alone.
 TEST(Heap, ListsThatLieAnywhereLeave) {
   HeapForTest heap;
-  constexpr std::uint64_t kLists = 500, kNodes = 300;
+  constexpr std::uint64_t kLists = kItemBytes == 64 ? 500 : 100, kNodes = 300;
   const std::uint64_t limit = heap->memory().limit();
   heap->set_limit(64 * kMiB);  // all of it fits at first
   std::vector<ptr<Node>> nodes(kLists * kNodes);
@@ -306,7 +306,7 @@ TEST(Heap, ListsThatLieAnywhereLeave) {
     scope held;
     Node* made = nodes[i].deref_mut(held);
     made->key = i;
-    made->value = make_known<64>(i);
+    made->value = make_item(i);
   }
   std::ranges::shuffle(nodes, std::mt19937_64(far::testing::test_seed()));
   std::vector<std::uint64_t> order;

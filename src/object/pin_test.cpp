@@ -16,6 +16,7 @@
 #include "object/arrivals.hpp"
 #include "object/test_support.hpp"
 #include "object/testing/far_place.hpp"
+#include "object/testing/many_objects.hpp"
 
 namespace hinterland::object::testing {
 namespace {
@@ -25,7 +26,7 @@ using hl::far::arrivals;
 using hl::far::pinned;
 using hl::far::ptr;
 using hl::far::scope;
-using Record = Known<64>;
+using Record = Item;
 
 #ifdef __SANITIZE_THREAD__
 constexpr int kSlow = 8;  // of the work, for all is slower by as much
@@ -34,7 +35,7 @@ constexpr int kSlow = 1;
 #endif
 
 // Somewhat more than there is room for.
-constexpr std::size_t kRecords = 130'000;
+constexpr std::size_t kRecords = as_many_as(130'000);
 
 // A coroutine that begins at once, and whose owner ends it.
 class Task {
@@ -61,11 +62,7 @@ class Task {
   std::coroutine_handle<promise_type> handle_;
 };
 
-std::vector<ptr<Record>> records(std::size_t count = kRecords) {
-  std::vector<ptr<Record>> items;
-  for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<64>(i));
-  return items;
-}
+std::vector<ptr<Record>> records(std::size_t count = kRecords) { return many(count); }
 
 bool has_left(const ptr<Record>& p) { return is_kind(p.far_word()->load(), kFar); }
 
@@ -126,7 +123,7 @@ TEST(HeapPin, ADeviceThatAnswersAtOnceLetsNobodyWait) {
 }
 
 TEST(HeapPin, WithoutAHeapAllIsLocal) {
-  ptr<Record> p = make_known<64>(9);
+  ptr<Record> p = make_item(9);
   std::size_t right = 0;
   Task task = look(p, 9, &right);
   EXPECT_TRUE(task.done());
@@ -156,7 +153,7 @@ TEST(HeapPin, TheDescriptorWakesALoop) {
     const FarPlace place(kind);
     HeapForTest heap(place.url);
     std::vector<ptr<Record>> items = records();
-    ASSERT_TRUE(wait_until_left(10'000));
+    ASSERT_TRUE(wait_until_left(as_many_as(10'000)));
     const std::vector<std::size_t> far = those_that_left(items, 20);
     arrivals loop;
     pollfd readable{loop.descriptor(), POLLIN, 0};
@@ -196,7 +193,7 @@ TEST(HeapPin, WhatIsPinnedStays) {
   held[1]->fill(5);
   const std::uint64_t before = heap->figures().left.load();
   std::vector<ptr<Record>> more = records();
-  ASSERT_TRUE(wait_until_left(before + 20'000));
+  ASSERT_TRUE(wait_until_left(before + as_many_as(20'000)));
   {
     scope look;
     EXPECT_EQ(moved.deref(look), where);
@@ -208,7 +205,7 @@ TEST(HeapPin, WhatIsPinnedStays) {
   for (int round = 0; round < 20 && !has_left(moved); ++round) {
     const std::uint64_t left = heap->figures().left.load();
     std::vector<ptr<Record>> others = records();
-    ASSERT_TRUE(wait_until_left(left + 20'000));
+    ASSERT_TRUE(wait_until_left(left + as_many_as(20'000)));
   }
   EXPECT_TRUE(has_left(moved));
   EXPECT_TRUE(moved.read().holds(5));
@@ -261,7 +258,7 @@ TEST(HeapPin, WhatIsLostIsThrownInTheCoroutineThatAsked) {
   hl::far::throw_when_lost(true);
   HeapForTest heap("sim:latency=1ms,fail_reads=0.5,seed=5,inner=mem:");
   std::vector<ptr<Record>> items = records();
-  ASSERT_TRUE(wait_until_left(60'000));
+  ASSERT_TRUE(wait_until_left(as_many_as(60'000)));
   const std::vector<std::size_t> far = those_that_left(items, 64);
   std::size_t right = 0, lost = 0, ended = 0;
   auto watch = [&](std::size_t at) -> Task {

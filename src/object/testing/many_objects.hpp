@@ -8,11 +8,22 @@
 
 namespace hinterland::object::testing {
 
-using Item = Known<64>;
+// Under the thread sanitizer, where what is done with an object takes 30 times as long, fewer and larger ones fill as
+// much memory.
+#ifdef __SANITIZE_THREAD__
+inline constexpr std::size_t kItemBytes = 512;
+#else
+inline constexpr std::size_t kItemBytes = 64;
+#endif
+using Item = Known<kItemBytes>;
+inline hl::far::ptr<Item> make_item(std::uint64_t id) { return make_known<kItemBytes>(id); }
+
+// How many items take as much memory, headers included, as `count` objects of 64 bytes.
+constexpr std::size_t as_many_as(std::size_t count) { return count * (64 + 8) / (kItemBytes + 8); }
 
 inline std::vector<hl::far::ptr<Item>> many(std::size_t count) {
   std::vector<hl::far::ptr<Item>> items;
-  for (std::size_t i = 0; i < count; ++i) items.push_back(make_known<64>(i));
+  for (std::size_t i = 0; i < count; ++i) items.push_back(make_item(i));
   return items;
 }
 
