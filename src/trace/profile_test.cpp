@@ -130,11 +130,11 @@ TEST_F(ProfileTest, AnEmptyTraceIsAnEmptyProfile) {
 // Target: under 500 MiB. The time, for which the target is 10 s, depends on the machine: it is recorded.
 TEST_F(ProfileTest, AMillionSamplesFit) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // they do not tell whether it fits
-  constexpr std::uint64_t kSamples = 100'000;
+  constexpr std::uint64_t kSamples = 50'000;
 #else
   constexpr std::uint64_t kSamples = 1'000'000;
 #endif
-  constexpr std::uint64_t kStacks = 100'000, kDepth = 20;
+  constexpr std::uint64_t kStacks = kSamples / 10, kDepth = 20;
   for (std::uint64_t i = 0; i < kSamples; ++i) {
     FaultRecord fault{i * 1000, i * 2654435761 % 500'000, 1 + i % 8, static_cast<FaultKind>(i % 5), false};
     writer_->fault(fault);
