@@ -14,7 +14,7 @@ namespace {
 #if defined(__SANITIZE_THREAD__) || defined(HINTERLAND_COVERAGE)
 constexpr int kStepsEach = 2'000;  // slow, and nothing more is found: one thread, and by then all lines were executed
 #elif defined(__SANITIZE_ADDRESS__)
-constexpr int kStepsEach = 6'000;  // each takes ten times as long; the invariants are checked without it, too
+constexpr int kStepsEach = 6'000;  // ten times as slow; builds without it check the invariants at every step, too
 #else
 constexpr int kStepsEach = 20'000;
 #endif

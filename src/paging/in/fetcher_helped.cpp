@@ -142,17 +142,19 @@ void Fetcher::let_help(MapHelper& helper) {
   if (auto channels = core_.devices.open_channels()) helpers_channels_ = std::move(*channels);
 }
 
-// Long enough that both bring some of it, and to be mapped alike.
+// Long enough that both bring some of it, from a device that answers at once (a region's may not), and to be mapped
+// alike.
 bool Fetcher::is_worth_two(const Transfer& transfer) {
   if (helpers_channels_ == nullptr || transfer.run.count < 3 * MapHelper::kPiecePages || transfers_in_flight_ != 1)
     return false;
+  if (!core_.devices.synchronous(device_of(transfer.demanded))) return false;
   for (std::uint32_t i = 0; i < transfer.run.count; ++i)
     if (!wants_protection(transfer.run.first + i, transfer.demanded, transfer.write)) return false;
   return true;
 }
 
-// The same for a run that is read first, from a device that answers at once: reading takes longer than mapping where
-// pages are unpacked.
+// As map_direct_by_two(), for a run that has to be read first, from a device that answers at once: reading takes
+// longer than mapping where pages are unpacked.
 bool Fetcher::read_by_two(Transfer& transfer) {
   constexpr std::uint32_t kPiece = MapHelper::kPiecePages;
   if (!is_worth_two(transfer)) return false;

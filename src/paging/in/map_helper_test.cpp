@@ -166,6 +166,35 @@ TEST(MapHelperReads, OfPagesThatCannotBeReadOnlyTheOneThatIsWantedIsLost) {
   scene.expect_all_right();
 }
 
+// A region's device is connected later, and need not answer at once: what is read by two is waited for, while nobody
+// looks after other faults.
+TEST(MapHelperReads, RunsThatADeviceTakesItsTimeForAreNotWaitedFor) {
+  Scene scene(Pages::asked_and_there_at_once);
+  PageMachine& machine = *scene.machine;
+  Core& core = machine.core();
+  auto fetcher = std::move(*Fetcher::create(core));
+  fetcher->let_help(scene.helper);
+  constexpr std::uint32_t kFirst = Scene::kPages / 2;
+  constexpr PageRun kRun{{kFirst}, Fetcher::kRunMax};
+  machine.unmap(kFirst, kFirst);
+  machine.add_second_device(2);
+  machine.map(kFirst, kFirst, kReadWrite);
+  for (std::uint32_t page = kFirst; page < Scene::kPages; ++page) machine.write(page);
+  scene.all_out();
+  for (PageIndex page = kRun.first; page < kRun.end(); page = page + 1) {
+    PageWord word;
+    ASSERT_TRUE(core.pages[page].try_lock(&word));
+    ASSERT_EQ(word.far_page().device(), 1u);
+    core.transitions.begin_arrival(page, word, false);
+  }
+  core.budget.add(kRun.count);
+  fetcher->start(kRun, kRun.first, false);
+  EXPECT_NE(fetcher->in_flight(), 0u);
+  while (fetcher->in_flight() != 0) fetcher->progress();
+  for (std::uint32_t page = 0; page < Scene::kPages; ++page) machine.read(page);  // compares
+  scene.expect_all_right();
+}
+
 TEST(MapHelperQueue, RefusesWhatItHasNoRoomForAndGivesTheOldestFirst) {
   Companions companions;
   MapHelper helper(companions);

@@ -86,6 +86,8 @@ class PageMachine {
   Pager::Impl& parts() { return *parts_; }
   FlakyDevice* device() { return device_; }
   FlakyDevice* second_device() { return second_; }
+  // As MachineOptions::second, `queued` unless that says otherwise. Nothing may be mapped there yet.
+  void add_second_device(std::uint64_t seed);
   Core& core() { return parts_->core; }
   Pager& pager() { return *pager_; }
   std::uintptr_t address_of(std::uint32_t page) const { return base_ + bytes_of_pages(page); }
@@ -99,7 +101,6 @@ class PageMachine {
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // first, count
 
   void build(const MachineOptions& options, std::uint64_t seed);
-  void add_second_device(std::uint64_t seed);
   void fail(const char* what, std::uint32_t page);
   void drain();
   void zero_shadow(std::uint32_t first, std::uint32_t count);
