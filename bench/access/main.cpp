@@ -47,7 +47,7 @@ void declare(bench::Options& options, Work& work, std::string& pattern, std::str
   options.size("--size", work.size_bytes, "memory of all threads together", "1G");
   options.number("--accesses", work.accesses, "of all threads together; 0: one a page", 0, UINT64_MAX);
   options.number("--threads", work.threads, "each on its own part", 1, 1024);
-  options.size("--piece", work.piece_bytes, "of read-call and write-call", "8M");
+  options.size("--piece", work.piece_bytes, "of read-call and write-call, and a block of temporary", "8M");
   options.choice("--content", content, contents, "random, half (half of each page compresses) or zero");
   options.number("--seed", work.seed, "of the random order and content", 0, UINT64_MAX);
   options.text("--folder", work.folder, "of the file that read-call and write-call use; not on tmpfs");

@@ -2,8 +2,10 @@
 
 #include <barrier>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -112,6 +114,27 @@ std::uint64_t by_calls(const Slice& slice, bool reading, OtherEnd& other_end) {
   return done;
 }
 
+struct Free {
+  void operator()(void* block) const { std::free(block); }
+};
+
+// Blocks that live for a moment, as those of expressions over arrays do. The memory lies beside them, untouched.
+std::uint64_t in_temporary_blocks(const Slice& slice, std::size_t block_pages) {
+  for (std::uint64_t done = 0; done < slice.accesses;) {
+    const std::uint64_t pages = std::min<std::uint64_t>(slice.accesses - done, block_pages);
+    std::unique_ptr<void, Free> block(std::malloc(pages * kPageBytes));
+    if (block == nullptr) throw std::bad_alloc();
+    auto word_of = [start = static_cast<std::byte*>(block.get())](std::uint64_t page) {
+      return reinterpret_cast<volatile std::uint64_t*>(start + page * kPageBytes);
+    };
+    for (std::uint64_t page = 0; page < pages; ++page) *word_of(page) = done + page;
+    for (std::uint64_t page = 0; page < pages; ++page)
+      if (*word_of(page) != done + page) wrong_page(page);
+    done += pages;
+  }
+  return slice.accesses;
+}
+
 std::uint64_t go(const Work& work, const Slice& slice, OtherEnd* other_end) {
   switch (work.pattern) {
     case Pattern::first_touch:
@@ -134,6 +157,8 @@ std::uint64_t go(const Work& work, const Slice& slice, OtherEnd* other_end) {
       return by_calls(slice, true, *other_end);
     case Pattern::write_call:
       return by_calls(slice, false, *other_end);
+    case Pattern::temporary:
+      return in_temporary_blocks(slice, work.piece_bytes / kPageBytes);
   }
   return 0;
 }
@@ -186,6 +211,7 @@ const std::vector<PatternName>& pattern_names() {
       {Pattern::reverse_read, "reverse-read", "read a word of each page, from the last to the first"},
       {Pattern::read_call, "read-call", "read(2) into the memory, piece by piece"},
       {Pattern::write_call, "write-call", "write(2) out of the memory, piece by piece"},
+      {Pattern::temporary, "temporary", "write each page of a block that malloc gives, and free it, again and again"},
   };
   return names;
 }

@@ -21,6 +21,7 @@ enum class Pattern {
   reverse_read,
   read_call,
   write_call,
+  temporary,
 };
 
 struct PatternName {

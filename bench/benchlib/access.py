@@ -107,6 +107,8 @@ ACCESS = (
            file_bytes=PIECE_FILE),
     Access("write-call", "write(2) in pieces of 8 MiB out of it, a sixteenth local", "write-call",
            local_share=1 / 16, file_bytes=PIECE_FILE),
+    Access("temporary-blocks", "write each page of blocks of 8 MiB that live for a moment, beside memory that is far",
+           "temporary", miss_share=1.0),
     Access("random-read-disk", "read random pages, eight threads, each its part; file: and swap on the same disk",
            "random-read", options=("--threads", "8"), devices=("file:",), swap="file", group="disk"),
 )

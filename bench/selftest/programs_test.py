@@ -42,7 +42,7 @@ class Access(unittest.TestCase):
 
     def test_every_pattern(self):
         for pattern in ("first-touch", "sequential-read", "sequential-write", "random-read", "random-write",
-                        "read-call", "write-call"):
+                        "read-call", "write-call", "temporary"):
             for more in ((), ("--threads", "2", "--malloc", "--pipe", "--piece", "256K")):
                 said = self.access(pattern, "--size", "2M", "--content", "zero", *more)
                 self.assertEqual((said["pattern"], said["accesses"]), (pattern, 512))

@@ -153,6 +153,9 @@ class Pager {
   void decommit(std::uintptr_t address, std::size_t length);
   // The range is used again, and reads as zeros.
   void commit(std::uintptr_t address, std::size_t length);
+  // The range is used again, and holds anything until it is written: what was there when it was freed, or zeros. Its
+  // pages are new to the policy (docs/adr/0090-large-blocks-that-malloc-gives-are-not-cleared.md).
+  void commit_uncleared(std::uintptr_t address, std::size_t length);
   // What is in one extent goes to another, which may hold anything: far pages stay where they are, local ones are not
   // copied. The old one reads as zeros then. Both are whole pages, committed, and nobody else uses them. False where
   // that cannot be done; then the old one is as it was, and the new one holds anything.

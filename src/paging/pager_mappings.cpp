@@ -378,4 +378,52 @@ void Pager::commit(std::uintptr_t address, std::size_t length) {
                            });
 }
 
+namespace {
+
+// Freed pages side by side, which are locked until the policy is told of all of them at once.
+class RenewedRun {
+ public:
+  explicit RenewedRun(Core& core) : core_(core) {}
+  ~RenewedRun() { finish(); }
+  RenewedRun(const RenewedRun&) = delete;
+  RenewedRun& operator=(const RenewedRun&) = delete;
+
+  void add(PageIndex page) {
+    if (run_.count == kPagesMax || page != run_.end()) finish();
+    PageWord word;
+    if (run_.count == 0 || !core_.pages[page].try_lock(&word)) {
+      finish();  // who waits for a page holds no other
+      word = core_.lock_waiting(page);
+    }
+    if (!word.discardable()) return core_.transitions.none(page, word);
+    if (run_.count == 0) run_.first = page;
+    ++run_.count;
+  }
+
+ private:
+  static constexpr std::uint32_t kPagesMax = 64;
+
+  void finish() {
+    if (run_.count != 0) core_.transitions.renew(run_);
+    run_ = {};
+  }
+
+  Core& core_;
+  PageRun run_{};
+};
+
+}  // namespace
+
+void Pager::commit_uncleared(std::uintptr_t address, std::size_t length) {
+  Core& core = impl_->core;
+  impl_->refuse_copies();
+  if (!core.managed.load()) return;
+  HeapCalls::Call call(impl_->heap_calls);
+  RenewedRun freed(core);
+  core.pages.for_each_used(core.window.index_of(address), static_cast<std::uint32_t>(length >> kPageShift),
+                           [&](PageIndex page, PageCell& cell) {
+                             if (PageWord word = cell.load(); word.busy() || word.discardable()) freed.add(page);
+                           });
+}
+
 }  // namespace hinterland

@@ -118,8 +118,12 @@ class Worker {
     auto [first, count] = range("decommit and commit", 40);
     pager_.decommit(address(first), bytes_of_pages(count));
     if (random_() % 2 == 0) usleep(500);
-    pager_.commit(address(first), bytes_of_pages(count));
-    zero(first, count);
+    if (random_() % 2 == 0) {
+      pager_.commit(address(first), bytes_of_pages(count));
+      return zero(first, count);
+    }
+    pager_.commit_uncleared(address(first), bytes_of_pages(count));
+    std::memcpy(shadow_at(first), at(first), bytes_of_pages(count));
   }
   void map_again() {
     auto [first, count] = range("unmap and map", 60);

@@ -61,6 +61,21 @@ class InHook {
   int saved_errno_ = errno;
 };
 
+__attribute__((tls_model("initial-exec"))) thread_local bool t_needs_zeros = true;
+
+// While one lives, what its thread takes from the heap holds zeros, or may hold anything. jemalloc takes what was
+// decommitted for zeros, and what malloc gives need not be.
+class NeedsZeros {
+ public:
+  explicit NeedsZeros(bool needs) : before_(t_needs_zeros) { t_needs_zeros = needs; }
+  ~NeedsZeros() { t_needs_zeros = before_; }
+  NeedsZeros(const NeedsZeros&) = delete;
+  NeedsZeros& operator=(const NeedsZeros&) = delete;
+
+ private:
+  bool before_;
+};
+
 // jemalloc's hooks say true for "did not work".
 void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alignment, bool* zero, bool* commit,
                  unsigned) {
@@ -82,9 +97,15 @@ void* hook_alloc(ExtentHooks*, void* address, std::size_t size, std::size_t alig
   return reinterpret_cast<void*>(result);
 }
 bool hook_commit(ExtentHooks*, void* address, std::size_t, std::size_t offset, std::size_t length, unsigned) {
+  const auto start = reinterpret_cast<std::uintptr_t>(address) + offset;
+  if (!t_needs_zeros) {
+    InHook in_hook;
+    on_own_stack([=] { pager().commit_uncleared(start, length); });
+    return false;
+  }
   // Neither allocates nor takes a lock: a handler that comes meanwhile is as good as at any other time, and so is a
   // fault on a far stack.
-  Pager::current()->commit(reinterpret_cast<std::uintptr_t>(address) + offset, length);
+  Pager::current()->commit(start, length);
   return false;
 }
 bool hook_decommit(ExtentHooks*, void* address, std::size_t, std::size_t offset, std::size_t length, unsigned) {
@@ -155,6 +176,7 @@ constexpr std::size_t kMoveFrom = 256 * kKiB;
 
 // Else jemalloc would begin a large block somewhere in its first page.
 void* allocate_on_pages(std::size_t size, int flags = 0) {
+  NeedsZeros zeros(flags != 0);
   return or_no_memory(hlje_mallocx(size, flags | je_alignment(kPageSize)));
 }
 
@@ -222,6 +244,7 @@ void* allocate_zeroed(std::size_t count, std::size_t size) {
     errno = ENOMEM;
     return nullptr;
   }
+  NeedsZeros zeros(true);
   return bytes < kMoveFrom ? hlje_calloc(1, at_least_16_byte_class(bytes)) : allocate_on_pages(bytes, kJeZero);
 }
 

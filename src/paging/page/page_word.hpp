@@ -51,7 +51,7 @@ class PageWord {
   // The words that the movers write. All come out without busy and waiters.
   static constexpr PageWord untouched() { return PageWord(static_cast<std::uint64_t>(PageState::untouched)); }
   static constexpr PageWord lost() { return PageWord(static_cast<std::uint64_t>(PageState::lost)); }
-  // Still freed by the heap if it was: only commit() ends that, because it owes the heap zeros.
+  // Still freed by the heap if it was: only the heap ends that, when it takes the page again.
   constexpr PageWord resident_dirty() const {
     return PageWord(of(PageState::resident) | kDirty | kept() | (bits_ & kDiscardable));
   }

@@ -139,6 +139,12 @@ void Transitions::discard_in_place(PageIndex page, PageWord word) {
   let_go(page, word.resident_dirty().with_discardable(true));
 }
 
+void Transitions::renew(PageRun run) {
+  core_.policy.departed(run.first, run.count);
+  core_.policy.arrived(run.first, run.count, HL_ARRIVAL_FIRST_TOUCH);
+  for (std::uint32_t i = 0; i < run.count; ++i) reuse(run.first + i, core_.pages[run.first + i].load().unlocked());
+}
+
 void Transitions::stay(PageIndex page, PageWord word) {
   core_.policy.arrived(page, 1, HL_ARRIVAL_RETURNED);
   let_go(page, word);

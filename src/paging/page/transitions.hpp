@@ -2,7 +2,7 @@
 // the policy, the frame, the far copy, the hint map, and waking those who wait.
 //
 //   Untouched --first_touch, adopt--> Resident
-//   Resident  --make_writable, stay, discard_in_place, reuse--> Resident
+//   Resident  --make_writable, stay, discard_in_place, reuse, renew--> Resident
 //             --drop--> Far or Untouched           --found_gone--> Untouched
 //             --begin_write_back--> Leaving
 //   Leaving   --park--> Parked                     --leave--> Far
@@ -80,6 +80,8 @@ class Transitions {
   void discard_in_place(PageIndex page, PageWord word);
   // The heap has cleared it, and uses it again.
   void reuse(PageIndex page, PageWord word) { let_go(page, word.with_discardable(false)); }
+  // The heap uses them again as they are: pages side by side, new to the policy.
+  void renew(PageRun run);
   // A victim that cannot be taken: the policy has it again.
   void stay(PageIndex page, PageWord word);
   // Victims (`page`, `word`) that were unmapped: Far where the far copy has their bytes, else Untouched. Returns how

@@ -260,6 +260,17 @@ void PageMachine::commit(std::uint32_t first, std::uint32_t count) {
   for (std::uint32_t page = first; page < first + count; ++page) shadows_[page].state = Shadow::State::valid;
 }
 
+// What is there may be anything, but stays what it is; where nothing is, it is zeros.
+void PageMachine::commit_uncleared(std::uint32_t first, std::uint32_t count) {
+  pager_->commit_uncleared(address_of(first), bytes_of_pages(count));
+  zero_shadow(first, count);
+  for (std::uint32_t page = first; page < first + count; ++page) {
+    Shadow& shadow = shadows_[page];
+    shadow.state = Shadow::State::valid;
+    if (kernel_.look(address_of(page)).present) kernel_.load(shadow.bytes.data(), address_of(page), kPageSize);
+  }
+}
+
 void PageMachine::remap(std::uint32_t first, std::uint32_t count, std::uint32_t new_count) {
   std::uint32_t kept = std::min(count, new_count);
   int protection = shadows_[first].protection;

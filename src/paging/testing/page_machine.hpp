@@ -64,6 +64,7 @@ class PageMachine {
   void drop(std::uint32_t first, std::uint32_t count);
   void decommit(std::uint32_t first, std::uint32_t count);
   void commit(std::uint32_t first, std::uint32_t count);
+  void commit_uncleared(std::uint32_t first, std::uint32_t count);
   void remap(std::uint32_t first, std::uint32_t count, std::uint32_t new_count);
   void read(std::uint32_t page);
   void write(std::uint32_t page, bool zeros = false);

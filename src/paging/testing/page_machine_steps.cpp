@@ -146,7 +146,7 @@ void PageMachine::step_heap() {
     default: {
       auto [first, count] =
           random_run(48, [this](std::uint32_t page) { return shadows_[page].state == Shadow::State::undefined; });
-      if (count != 0) commit(first, count);
+      if (count != 0) below(2) == 0 ? commit(first, count) : commit_uncleared(first, count);
     }
   }
 }

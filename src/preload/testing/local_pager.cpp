@@ -314,6 +314,7 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
 void Pager::commit(std::uintptr_t address, std::size_t length) {
   raw::mprotect(address, length, PROT_READ | PROT_WRITE);
 }
+void Pager::commit_uncleared(std::uintptr_t address, std::size_t length) { commit(address, length); }
 
 void Pager::hold(std::uintptr_t, std::size_t) {}
 void Pager::let_go(std::uintptr_t, std::size_t) {}
