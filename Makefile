@@ -120,7 +120,7 @@ layering:  ## room order of the #include lines, and the checks of house style
 
 tidy: all  ## clang-tidy over src/, tests left out
 	$(packages) tidy
-	@run-clang-tidy-19 -quiet -use-color=0 -extra-arg=-Wno-deprecated-declarations -j $(JOBS) -p build '^$(CURDIR)/src/.*(?<!_test)\.cpp$$'
+	@run-clang-tidy-19 -quiet -use-color=0 -extra-arg=-Wno-deprecated-declarations -extra-arg=-Wno-ignored-gch -j $(JOBS) -p build '^$(CURDIR)/src/.*(?<!_test)\.cpp$$'
 
 clean:  ## remove build/
 	@rm -rf build
