@@ -14,6 +14,7 @@
 
 #include "base/check.hpp"
 #include "base/inside.hpp"
+#include "base/large_block.hpp"
 #include "base/mutex.hpp"
 #include "base/own_stack.hpp"
 #include "paging/page/reservation.hpp"
@@ -170,10 +171,6 @@ inline void* or_no_memory(void* block) {
   return block;
 }
 
-// From here on it costs less to move pages than to copy them: with what is copied each page of the new block is
-// touched, and each far page of the old one comes back, to be copied and to leave again.
-constexpr std::size_t kMoveFrom = 256 * kKiB;
-
 // Else jemalloc would begin a large block somewhere in its first page.
 void* allocate_on_pages(std::size_t size, int flags = 0) {
   NeedsZeros zeros(flags != 0);
@@ -185,7 +182,8 @@ bool is_movable(const void* block) {
   return far_heap::owns(block) && page_floor(address) == address;
 }
 
-// As glibc does by mremap. Nothing in the middle of a fork, or of the runtime's own work.
+// As glibc does by mremap: to copy touches each page of the new block, and each far page of the old one comes back,
+// to leave again. Nothing in the middle of a fork, or of the runtime's own work.
 bool move_contents(void* from, void* to, std::size_t length) {
   if (heap_gate::passed_by_this_thread() || !is_movable(from) || !is_movable(to)) return false;
   InHook in_hook;
@@ -200,7 +198,7 @@ void* grow(void* block, std::size_t usable, std::size_t size) {
   if (hlje_xallocx(block, size, 0, 0) >= size) return block;
   void* grown = allocate_on_pages(size);
   if (grown == nullptr) return nullptr;
-  if (usable < kMoveFrom || !move_contents(block, grown, usable)) std::memcpy(grown, block, usable);
+  if (usable < kLargeBlock || !move_contents(block, grown, usable)) std::memcpy(grown, block, usable);
   hlje_free(block);
   return grown;
 }
@@ -233,7 +231,7 @@ void give_back_promptly() {
 void* allocate(std::size_t size) {
   if (!t_attached) [[unlikely]]
     attach();
-  return size < kMoveFrom ? hlje_malloc(at_least_16_byte_class(size)) : allocate_on_pages(size);
+  return size < kLargeBlock ? hlje_malloc(at_least_16_byte_class(size)) : allocate_on_pages(size);
 }
 
 void* allocate_zeroed(std::size_t count, std::size_t size) {
@@ -245,7 +243,7 @@ void* allocate_zeroed(std::size_t count, std::size_t size) {
     return nullptr;
   }
   NeedsZeros zeros(true);
-  return bytes < kMoveFrom ? hlje_calloc(1, at_least_16_byte_class(bytes)) : allocate_on_pages(bytes, kJeZero);
+  return bytes < kLargeBlock ? hlje_calloc(1, at_least_16_byte_class(bytes)) : allocate_on_pages(bytes, kJeZero);
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t size) {
@@ -257,7 +255,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t size) {
 void* resize(void* pointer, std::size_t size) {
   if (!t_attached) [[unlikely]]
     attach();
-  if (size >= kMoveFrom)
+  if (size >= kLargeBlock)
     if (const std::size_t usable = usable_size(pointer); usable < size) return grow(pointer, usable, size);
   return or_no_memory(hlje_realloc(pointer, at_least_16_byte_class(size)));
 }

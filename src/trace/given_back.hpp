@@ -1,5 +1,5 @@
-// When the program gave memory back, as far as the trace's allocations tell: all blocks of 256 KiB and more, all
-// mappings, and of smaller blocks a sample.
+// When the program gave memory back, as far as the trace's allocations tell: all large blocks, all mappings, and of
+// smaller blocks a sample. And when it got large blocks, whose memory may be some that it gave back.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,14 @@
 namespace hinterland::trace {
 
 struct GivenBack {
+  enum class How : std::uint8_t {
+    unmapped,     // gone at once
+    freed,        // what is local stays until it is wanted for others
+    taken_again,  // a large block: what is there of what was freed is as good as touched for the first time
+  };
   std::uint64_t time_ns = 0;         // since the process started, as faults have it
   std::uint64_t first = 0, end = 0;  // pages; whole ones
-  bool unmapped = false;             // gone at once; else freed: what is local stays until it is wanted for others
+  How how = How::freed;
 };
 
 // In the order of time.

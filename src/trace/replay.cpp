@@ -75,16 +75,20 @@ void Replay::access_left_out(std::uint64_t number, const ReplayHint* hint, std::
   }
 }
 
-// What the program gave back before this fault.
+// What the program gave back before this fault, or got again.
 void Replay::give_back(std::uint64_t number) {
   const std::vector<ReplayOutlook::Freed>& freed = options_.outlook->freed();
   for (; next_freed_ < freed.size() && freed[next_freed_].number <= number; ++next_freed_) {
-    auto [since, address, unmapped] = freed[next_freed_];
+    auto [since, address, how] = freed[next_freed_];
     ReplayPage& page = pager_.page_at(address);
     if (page.state == State::untouched) continue;
+    if (how == GivenBack::How::taken_again) {
+      if (page.state == State::resident && page.forgotten) pager_.renew(address);
+      continue;
+    }
     // The heap may have given it to somebody else before the pager heard of it.
     if (options_.outlook->after(page.last).next == ReplayOutlook::Next::kept) continue;
-    if (page.state == State::resident && !unmapped)
+    if (page.state == State::resident && how == GivenBack::How::freed)
       page.forgotten = page.dirty = true;
     else
       pager_.forget(address);

@@ -42,9 +42,11 @@ ReplayOutlook::ReplayOutlook(const TraceFile& trace, std::uint64_t faults_max) {
     stays_.push_back({0, 0});
     next_.push_back(Next::unknown);
     for (; given != givens.end() && given->time_ns <= fault.time_ns; ++given) {
+      const bool again = given->how == GivenBack::How::taken_again;
       auto free = [&](std::uint64_t page, Known& known) {
+        if (again && !known.freed) return;
         known.freed = true;
-        freed_.push_back({number, page, given->unmapped});
+        freed_.push_back({number, page, given->how});
       };
       if (given->end - given->first > last.size()) {  // reserved, and hardly used
         for (auto& [page, known] : last)

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trace/given_back.hpp"
 #include "trace/replay_result.hpp"
 #include "trace/trace_file.hpp"
 
@@ -32,10 +33,10 @@ class ReplayOutlook {
   };
   const std::vector<Touch>& touches() const { return touches_; }
 
-  // Before the fault of that number the program gave the page back.
+  // Before the fault of that number the program gave the page back, or got it again.
   struct Freed {
     std::uint64_t number, page;
-    bool unmapped;
+    GivenBack::How how;
   };
   const std::vector<Freed>& freed() const { return freed_; }
 

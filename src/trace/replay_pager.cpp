@@ -142,6 +142,11 @@ void ReplayPager::tell_arrived(hl_page number, hl_arrival why, std::uint8_t prio
     ops_->arrived(policy_, number, 1, why, priority);
 }
 
+void ReplayPager::tell_departed(hl_page number) {
+  ops_->departed(policy_, number, 1);
+  if (!not_admitted_.empty()) std::erase(not_admitted_, number);
+}
+
 // As PolicyHost::choose_victims().
 std::uint32_t ReplayPager::choose(std::span<hl_page> out) {
   std::uint32_t chosen = 0;
@@ -235,12 +240,18 @@ void ReplayPager::forget(std::uint64_t address) {
   ReplayPage& page = pages_[number];
   if (page.state == State::parked) frames_.leave(page.place, true);
   if (page.state == State::resident) {
-    ops_->departed(policy_, number, 1);
-    if (!not_admitted_.empty()) std::erase(not_admitted_, number);
+    tell_departed(number);
     budget_.subtract(1);
   }
   far_space_.let_go(&page.far_place);
   page = {};
+}
+
+void ReplayPager::renew(std::uint64_t address) {
+  hl_page number = number_of(address);
+  pages_[number].forgotten = false;
+  tell_departed(number);
+  tell_arrived(number, HL_ARRIVAL_FIRST_TOUCH, 0);
 }
 
 void ReplayPager::put_far(std::uint64_t address) {

@@ -88,6 +88,8 @@ class ReplayPager {
   void note_written(std::uint64_t page);
   // The program gave it back, or it was all zero: like one that was never touched.
   void forget(std::uint64_t page);
+  // The heap gives a page that was forgotten, and is there, to the program again (Transitions::renew()).
+  void renew(std::uint64_t page);
   // What a fault found says where the page was: puts it there, whatever the model made of it.
   void put_far(std::uint64_t page);
   void put_into_frame(std::uint64_t page);
@@ -109,6 +111,7 @@ class ReplayPager {
 
   void take_next(std::span<hl_page> wanted, std::vector<std::uint64_t>* next);
   void tell_arrived(hl_page number, hl_arrival why, std::uint8_t priority);
+  void tell_departed(hl_page number);
   std::uint32_t choose(std::span<hl_page> out);
   hl_page number_of(std::uint64_t page);
   hl_page page_there(std::uint64_t place) const;

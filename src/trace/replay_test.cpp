@@ -273,6 +273,50 @@ TEST_F(ReplayFreedTest, WhatIsFreedIsNotWritten) {
   EXPECT_LT(foretold_when(Given::freed, 5000).pages_out, unknown / 4);
 }
 
+// A block that the program gives back and gets again leaves after what it touched meanwhile.
+TEST_F(ReplayFreedTest, WhatIsTakenAgainIsNew) {
+  auto pages_in = [](bool gets_it_again) {
+    constexpr std::uint64_t kPages = 1000;
+    const std::string path = std::filesystem::temp_directory_path() / ("replay_taken." + std::to_string(getpid()));
+    Result<TraceWriter> writer = TraceWriter::create(path, true);
+    if (!writer) throw std::runtime_error(writer.error().what());
+    writer->process(recorded_with(800, kFifoPolicy));
+    std::uint64_t now = 1;
+    auto touch = [&](std::uint64_t first, FaultKind kind) {
+      for (std::uint64_t page = first; page < first + kPages; ++page)
+        writer->fault({.time_ns = ++now, .page = page, .kind = kind, .write = true});
+    };
+    constexpr std::uint64_t kBlock = kBase, kOld = kBase + 10'000, kFresh = kBase + 20'000;
+    AllocationRecord made{.address = kBlock << kPageShift, .bytes = kPages << kPageShift};
+    made.stands_for = made.bytes;
+    AllocationRecord ended = made;
+    ended.kind = AllocationKind::block_ended;
+    auto say = [&](AllocationRecord& record) {
+      record.time_ns = ++now;
+      writer->allocation(record);
+    };
+    say(made);
+    touch(kBlock, FaultKind::first_touch);
+    touch(kOld, FaultKind::first_touch);
+    say(ended);
+    if (gets_it_again) say(made);
+    touch(kFresh, FaultKind::first_touch);
+    touch(kOld, FaultKind::read);
+    touch(kBlock, FaultKind::first_touch);  // it was given back once more
+    EXPECT_EQ(writer->flush(), 0);
+    Result<TraceFile> file = TraceFile::open(path);
+    std::filesystem::remove(path);
+    if (!file) throw std::runtime_error(file.error().what());
+    ReplayOptions settings = options(5 * kPages / 2, 0, kFifoPolicy);
+    settings.outlook = std::make_shared<const ReplayOutlook>(*file);
+    Replay replay(settings);
+    file->for_each_fault([&](const FaultRecord& fault) { replay.fault(fault); });
+    return replay.result().fetches + replay.result().refaults;
+  };
+  EXPECT_EQ(pages_in(false), 0u);
+  EXPECT_GT(pages_in(true), 400u);
+}
+
 TEST(ReplayFarSpace, FillsGapsWhenThereIsNoRoomForRuns) {
   ReplayFarSpace space;
   std::vector<std::uint64_t> first = space.take(4096);  // a slab

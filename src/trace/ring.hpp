@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/units.hpp"
+#include "base/large_block.hpp"
 #include "paging/page/fault_observer.hpp"
 #include "trace/shared_queue.hpp"
 
@@ -49,7 +49,7 @@ enum class AllocationKind : std::uint8_t {
 };
 
 // Allocations of so many bytes and more are all recorded, and of smaller ones a sample, one in so many bytes.
-inline constexpr std::uint64_t kAllocationInterval = 256 * kKiB;
+inline constexpr std::uint64_t kAllocationInterval = kLargeBlock;
 
 struct AllocationEvent {
   static constexpr std::size_t kFrames = 8;
