@@ -325,17 +325,11 @@ class Adviser {
       Prediction outcome;
       const Costs idle = report_.costs.when_idle();
       double least_ns = INFINITY;
-      // A page that a hint names for writing is written when it leaves, whoever wrote to it. No thread of the program
-      // waits for that, but it takes a processor about as long as a fetch by a hint.
-      auto written_for_nothing_ns = [&](const Prediction& tried_out) {
-        const auto more =
-            static_cast<double>(tried_out.result.pages_out) - static_cast<double>(outcome.result.pages_out);
-        return std::max(more, 0.0) * idle.fetch_hint;
-      };
       auto attempt = [&](const Candidate& each, double at_least) {
         Prediction tried_out = predictor_->with({{site, each.hint}}, steady_policy());
         double waiting_ns = waiting_of(tried_out.result, idle);
-        if (each.hint.write && !best.hint.write) waiting_ns += written_for_nothing_ns(tried_out);
+        if (each.hint.write && !best.hint.write)
+          waiting_ns += written_for_nothing(tried_out.result, outcome.result, idle);
         if (waiting_ns >= least_ns * (1 - at_least)) return;
         least_ns = waiting_ns;
         outcome = tried_out;

@@ -58,6 +58,11 @@ double waiting_of(const ReplayResult& result, const Costs& costs) {
          times(result.ahead - result.zeros_ahead, costs.page_ahead);
 }
 
+double written_for_nothing(const ReplayResult& for_writing, const ReplayResult& for_reading, const Costs& costs) {
+  if (for_writing.pages_out <= for_reading.pages_out) return 0;
+  return static_cast<double>(for_writing.pages_out - for_reading.pages_out) * costs.fetch_hint;
+}
+
 double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t free_bytes) {
   const double touched = static_cast<double>(result.first_touch + result.zeros_ahead);
   const double free = static_cast<double>(free_bytes >> kPageShift);

@@ -35,6 +35,10 @@ struct Prediction {
 // What the faults and hints of a replay cost, without first touches, which no hint spares. Nanoseconds, of all
 // threads together.
 double waiting_of(const ReplayResult& result, const Costs& costs);
+// What the pages cost that are written out with a hint for writing and would not be with it for reading: such a hint
+// marks the pages that it names as written, whoever writes to them. No thread of the program waits for that, but it
+// takes a processor about as long as a fetch by a hint. Nanoseconds.
+double written_for_nothing(const ReplayResult& for_writing, const ReplayResult& for_reading, const Costs& costs);
 // What first touches cost then, where those of so many bytes cost nothing: paging begins when local memory is full.
 double waiting_for_first_touches(const ReplayResult& result, const Costs& costs, std::uint64_t free_bytes);
 

@@ -2,8 +2,15 @@
 #include "advice/prediction.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <random>
+#include <string>
 #include <vector>
+
+#include "base/units.hpp"
+#include "policy/policies.hpp"
 
 namespace hinterland::trace {
 namespace {
@@ -85,6 +92,50 @@ TEST(CostsTest, FirstTouchesCostWhereLocalMemoryIsFull) {
   EXPECT_EQ(waiting_of(result, costs), 0) << "no hint spares them";
   result.zeros_ahead = 1000;
   EXPECT_NEAR(waiting_for_first_touches(result, costs, 1000 << 12), 500 * (costs.first_touch + costs.zeros_ahead), 1);
+}
+
+// Pages that are read at random, 64 of 1024 local, of which each tenth is then written by a fault of its own: what a
+// hint for writing spares of these is less than what it costs to write the other nine out. Where most are written, it
+// is more.
+double gain_of_a_hint_for_writing(int of_ten_written) {
+  const std::string path = std::filesystem::temp_directory_path() / ("prediction_test." + std::to_string(getpid()));
+  {
+    Result<TraceWriter> writer = TraceWriter::create(path, true);
+    EXPECT_TRUE(writer);
+    ProcessFacts facts;
+    facts.program = "made";
+    writer->process(facts);
+    std::mt19937_64 random(1);
+    std::uint64_t time_ns = 0;
+    for (int step = 0; step < 20'000; ++step) {
+      const std::uint64_t page = 0x10'0000 + random() % 1024;
+      writer->fault({time_ns += 1000, page, 1, FaultKind::read, false});
+      if (step % 10 < of_ten_written) writer->fault({time_ns += 100, page, 1, FaultKind::write_protect, true});
+    }
+    EXPECT_EQ(writer->flush(), 0);
+  }
+  Result<TraceFile> trace = TraceFile::open(path);
+  std::filesystem::remove(path);
+  EXPECT_TRUE(trace);
+  FaultSites sites;
+  sites.sites.resize(1);
+  trace->for_each_fault([&](const FaultRecord&) { sites.of_fault.push_back(0); });
+  const Costs costs = costs_of({}, fault_way({.handler_cost_ns = 0}), {}).when_idle();
+  ReplayOptions options;
+  options.local_bytes = 64 << kPageShift;
+  options.policy = find_policy("fifo");
+  const Predictor predictor(*trace, sites, costs, options);
+  ReplayHint for_writing;
+  for_writing.write = true;
+  const Prediction read = predictor.with({{0, ReplayHint{}}}), written = predictor.with({{0, for_writing}});
+  EXPECT_LT(waiting_of(written.result, costs), waiting_of(read.result, costs)) << "fewer faults for protection";
+  return waiting_of(read.result, costs) - waiting_of(written.result, costs) -
+         written_for_nothing(written.result, read.result, costs);
+}
+
+TEST(WrittenForNothingTest, AHintForWritingPaysWhereMostPagesAreWritten) {
+  EXPECT_LT(gain_of_a_hint_for_writing(1), 0);
+  EXPECT_GT(gain_of_a_hint_for_writing(9), 0);
 }
 
 }  // namespace
