@@ -1,6 +1,6 @@
 // aifm_waits: what a miss of a far object costs where nobody blocks, in time and in bytes on the wire: random reads
-// of objects of 64 bytes by a thread, by fibers, or by coroutines in an event loop. Run it under `hinterland run`;
-// bench/aifm/waits does, and compares.
+// of objects of 64 bytes by a thread, by fibers, or by coroutines in an event loop; with --map, look-ups in a far
+// map. Run it under `hinterland run`; bench/aifm/waits does, and compares.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -18,6 +18,7 @@
 #include "command/options.hpp"
 #include "hinterland/fiber.hpp"
 #include "hinterland/object.hpp"
+#include "hinterland/object_map.hpp"
 #include "hinterland/object_pin.hpp"
 
 namespace {
@@ -31,8 +32,10 @@ struct Work {
   std::size_t size_bytes = std::size_t{64} << 20;
   std::uint64_t accesses = 50'000;
   std::uint64_t waiters = 32;
+  bool map = false;
 };
 
+using Map = hl::far::unordered_map<std::uint64_t, Item>;
 using Items = std::vector<hl::far::ptr<Item>>;
 
 // What one of them does: a share of the accesses.
@@ -43,10 +46,13 @@ struct Reader {
   std::uint64_t misses = 0, wrong = 0;
 
   std::size_t next() {
-    random = random * 6364136223846793005u + 1442695040888963407u;
-    const std::size_t at = (random >> 33) % items.size();
+    const std::size_t at = random_place(random, items.size());
     misses += items[at].far_word()->load(std::memory_order_relaxed) & hl::far::detail::kAway;
     return at;
+  }
+  static std::size_t random_place(std::uint64_t& random, std::size_t count) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return (random >> 33) % count;
   }
   void look(std::size_t at, const Item& there) { wrong += there.words[0] != at; }
 };
@@ -71,6 +77,16 @@ void read_blocking(Reader& reader) {
   }
 }
 
+// Of a map nobody sees from outside what is far: each look-up counts as a miss.
+void look_up(const Map& map, Reader& reader) {
+  const std::size_t count = map.size();
+  for (std::uint64_t i = 0; i < reader.accesses; ++i) {
+    const std::size_t at = Reader::random_place(reader.random, count);
+    reader.wrong += !map.visit(at, [&](const Item& there) { reader.look(at, there); });
+    ++reader.misses;
+  }
+}
+
 struct Task {
   struct promise_type {
     Task get_return_object() { return {}; }
@@ -90,8 +106,9 @@ Task read_awaiting(Reader& reader, std::uint64_t& running) {
   --running;
 }
 
-void read_all(const Work& work, std::vector<Reader>& readers) {
-  if (work.who == "thread") return read_blocking(readers.front());
+void read_all(const Work& work, const Map& map, std::vector<Reader>& readers) {
+  auto read = [&](Reader& reader) { work.map ? look_up(map, reader) : read_blocking(reader); };
+  if (work.who == "thread") return read(readers.front());
   if (work.who == "coroutines") {
     std::uint64_t running = readers.size();
     for (Reader& reader : readers) read_awaiting(reader, running);
@@ -100,7 +117,7 @@ void read_all(const Work& work, std::vector<Reader>& readers) {
   }
   hl::fibers::run({.workers = 1}, [&] {
     std::vector<hl::fibers::fiber> fibers;
-    for (Reader& reader : readers) fibers.emplace_back([&reader] { read_blocking(reader); });
+    for (Reader& reader : readers) fibers.emplace_back([&reader, &read] { read(reader); });
     for (auto& each : fibers) each.join();
   });
 }
@@ -112,24 +129,36 @@ int main(int argc, char** argv) {
   bench::Options options("aifm_waits", "Measures misses of far objects, and prints as JSON the ns of one");
   options.choice("who", work.who, {"thread", "fibers", "coroutines"}, "who reads; all of them in one thread");
   options.number("--waiters", work.waiters, "fibers or coroutines", 1, 1 << 16);
+  options.flag("--map", work.map, "look-ups in a far map; not by coroutines");
   options.size("--size", work.size_bytes, "of all objects together", "64M");
   options.number("--accesses", work.accesses, "of all together", 1, UINT64_C(1) << 40);
   if (std::optional<int> status = options.parse(argc, argv)) return *status;
+  if (work.map && work.who == "coroutines") {
+    std::fputs("aifm_waits: coroutines cannot await look-ups in a map\n", stderr);
+    return 2;
+  }
   const std::size_t count = work.size_bytes / sizeof(Item);
   Items items;
-  items.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) items.push_back(hl::far::make<Item>(Item{{i}}));
+  Map map;
+  items.reserve(work.map ? 0 : count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (work.map)
+      map.insert(i, Item{{i}});
+    else
+      items.push_back(hl::far::make<Item>(Item{{i}}));
+  }
   const std::uint64_t waiters = work.who == "thread" ? 1 : work.waiters;
   std::vector<Reader> readers;
   for (std::uint64_t i = 0; i < waiters; ++i) readers.push_back({items, i + 1, work.accesses / waiters});
   // All of them have a far copy then, and what leaves from now on is not written.
-  for (std::size_t i = 0; i < count; ++i) {
+  map.for_each([](std::uint64_t, const Item&) {});
+  for (std::size_t i = 0; i < items.size(); ++i) {
     hl::far::scope held;
     if (items[i].deref(held)->words[0] != i) return 1;
   }
   const std::uint64_t wire = bytes_on_the_wire();
   const std::uint64_t start = hinterland::now_ns();
-  read_all(work, readers);
+  read_all(work, map, readers);
   const std::uint64_t ns = hinterland::now_ns() - start;
   const std::uint64_t wire_bytes = bytes_on_the_wire() - wire;
   std::uint64_t misses = 0, wrong = 0;
@@ -144,6 +173,7 @@ int main(int argc, char** argv) {
       {"program", "aifm_waits"},
       {"who", work.who},
       {"waiters", waiters},
+      {"map", work.map},
       {"misses", misses},
       {"wire_bytes_per_byte", static_cast<double>(wire_bytes) / static_cast<double>(misses * sizeof(Item))},
       {"unit", "ns"},

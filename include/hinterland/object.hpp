@@ -98,6 +98,18 @@ __attribute__((noinline, cold)) inline void relieve(thread_slot* slot) {
   if (rt->relieve != nullptr) rt->relieve(slot);
 }
 
+inline bool is_pressed(const thread_slot* slot) {
+  return (slot->phase.load(std::memory_order_relaxed) & thread_slot::kPressed) != 0;
+}
+// Where memory is short, waits for a bounded time until there is some; a fiber parks. As scope() does, but before a
+// lock is taken: the scope that is opened with the lock then waits for nobody (at_once).
+inline void wait_for_memory() {
+  thread_slot* slot = own_slot();
+  if (is_pressed(slot)) [[unlikely]]
+    relieve(slot);
+}
+struct at_once {};
+
 // What another thread's fork finds either not begun or done: a container's lock is free in the child, and its index
 // whole. A fork waits until it ends, so that it must not wait for a thread that forks.
 class undivided {
@@ -154,6 +166,7 @@ class arrivals;
 class scope {
  public:
   scope() { open(); }
+  explicit scope(detail::at_once) { count(detail::own_slot()); }  // inside: after detail::wait_for_memory()
   ~scope() { close(); }
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
@@ -169,13 +182,14 @@ class scope {
 
   void open() {
     detail::thread_slot* slot = detail::own_slot();
-    std::uint32_t phase = slot->phase.load(std::memory_order_relaxed);
-    if ((phase & detail::thread_slot::kPressed) != 0) [[unlikely]] {
+    if (detail::is_pressed(slot)) [[unlikely]] {
       detail::relieve(slot);
       slot = detail::own_slot();  // a fiber waits for memory, too
-      phase = slot->phase.load(std::memory_order_relaxed);
     }
-    const std::uint32_t parity = phase & 1;
+    count(slot);
+  }
+  void count(detail::thread_slot* slot) {
+    const std::uint32_t parity = slot->phase.load(std::memory_order_relaxed) & 1;
     auto& active = slot->active[parity];
     // relaxed: only this thread writes it. That it is seen before any word is read afterwards is the evacuator's
     // business, by membarrier(2) in Grace::wait() (src/object/grace.cpp); the compiler must keep the order.
@@ -276,6 +290,14 @@ class ptr {
 
   // Inside: for containers.
   detail::word* far_word() const noexcept { return &word_; }
+  // As deref(), but nullptr where it would have to wait for a device that takes its time. For who holds a lock.
+  const T* deref_at_once(const scope& held) const {
+    check(held);
+    const std::uint64_t value = word_.load(std::memory_order_acquire);  // as in deref()
+    if ((value & (detail::kAway | detail::kCold)) == 0) [[likely]]
+      return reinterpret_cast<const T*>(value & ~detail::kFlags);
+    return (value & detail::kAway) == 0 ? reach(0) : reach_at_once();
+  }
 
  private:
   template <typename U, typename... Arguments>
@@ -318,6 +340,16 @@ class ptr {
       if (detail::throws_when_lost.load(std::memory_order_relaxed)) throw object_lost(error);
       rt->lost(&word_, error);  // a handler that returns has it tried again, as with a page
     }
+  }
+
+  __attribute__((noinline)) const T* reach_at_once() const {
+    const detail::runtime* rt = detail::the_runtime();
+    detail::arrival what;
+    what.where = &word_;
+    if (!rt->pin_now(&what)) return nullptr;
+    if (what.object == nullptr) return reach(0);  // tells the error
+    rt->unpin(what.object);                       // the scope holds it
+    return static_cast<const T*>(what.object);
   }
 
   // What is lost has no destructor to run: the pointers in it are lost with it.
@@ -389,28 +421,45 @@ ptr<T> make(Arguments&&... arguments) {
   return make_as<T>(use::temporal, std::forward<Arguments>(arguments)...);
 }
 
+namespace detail {
+
+// Objects that are brought together: the waits for the device are one. What cannot be had is left to who dereferences
+// it. In a scope or without; a fiber parks meanwhile.
+class look_ahead {
+ public:
+  explicit look_ahead(use how) : how_(how) {}
+  ~look_ahead() { bring(); }
+  look_ahead(const look_ahead&) = delete;
+  look_ahead& operator=(const look_ahead&) = delete;
+
+  void add(word* w) {
+    if ((w->load(std::memory_order_relaxed) & kAway) == 0) return;
+    words_[count_++] = w;
+    if (count_ == batch) bring();
+  }
+  void bring() {
+    if (count_ == 0) return;
+    scope held;
+    the_runtime()->reach_many(words_, std::exchange(count_, 0), static_cast<std::uint32_t>(how_));
+  }
+
+ private:
+  static constexpr std::size_t batch = 64;
+  use how_;
+  std::size_t count_ = 0;
+  word* words_[batch];
+};
+
+}  // namespace detail
+
 // Brings the objects of `count` pointers, all together: the waits for the device are one. For what will be used soon;
 // what cannot be had is left to who dereferences it. nullptrs are passed over. A fiber parks meanwhile, as in
 // deref().
 template <typename T>
 void prefetch(const ptr<T>* pointers, std::size_t count, use how = use::temporal) {
-  const detail::runtime* rt = detail::the_runtime();
-  if (rt->size == 0) return;
-  constexpr std::size_t batch = 64;
-  detail::word* words[batch];
-  std::size_t gathered = 0;
-  auto bring = [&] {
-    scope held;
-    if (gathered != 0) rt->reach_many(words, gathered, static_cast<std::uint32_t>(how));
-    gathered = 0;
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    detail::word* w = pointers[i].far_word();
-    if ((w->load(std::memory_order_relaxed) & detail::kAway) == 0) continue;
-    words[gathered++] = w;
-    if (gathered == batch) bring();
-  }
-  bring();
+  if (detail::the_runtime()->size == 0) return;
+  detail::look_ahead all(how);
+  for (std::size_t i = 0; i < count; ++i) all.add(pointers[i].far_word());
 }
 
 // What is lost is told by an exception (object_lost) instead of SIGBUS. For all threads.

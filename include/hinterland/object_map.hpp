@@ -10,11 +10,16 @@
 // hardly ever another entry's object. Keys and values are trivially copyable.
 //
 // Threads: every call may be made by any thread at any time, but move, clear and the destructor. The index is cut
-// into shards with a lock each; what only looks locks for sharing, also while an object is brought. Functions given
-// to visit() and for_each() must not call the same map, nor wait for a thread that forks: a fork waits for them.
-// Errors: as ptr.
+// into shards with a lock each; what only looks locks for sharing. No lock is held while an object is brought from a
+// device that takes its time: a fiber parks meanwhile (object.hpp), and others use the shard; but for_each() holds it
+// for sharing, and blocks its thread. Functions given to visit() and for_each() must not call the same map, nor wait
+// for a thread that forks: a fork waits for them. Errors: as ptr; the entry stays, and may be tried again.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -66,33 +71,22 @@ class unordered_map {
   // Calls function(Value&) while nobody else has it. False: there is none.
   template <typename Function>
   bool visit(const Key& key, Function&& function) {
-    const std::uint64_t hash = mixed(key);
-    shard& in = shard_of(hash);
-    const detail::undivided whole;
-    const std::unique_lock lock(in.mutex);
-    scope held;
-    const std::size_t at = in.find(hash, [&](const ptr<entry>& p) { return equal_(p.deref(held)->key, key); });
-    if (at == absent) return false;
-    function(in.slots[at].where.deref_mut(held)->value);
-    return true;
+    return with<std::unique_lock<std::shared_mutex>>(
+        key, [&](shard&, std::uint64_t, const found_entry& there, const scope& held) {
+          if (there.is == match::yes) function(there.where->deref_mut(held)->value);
+          return there.is == match::yes;
+        });
   }
   // True: it was not there. Otherwise it stays as it is.
   bool insert(const Key& key, const Value& value) { return put(key, value, false); }
   bool insert_or_assign(const Key& key, const Value& value) { return put(key, value, true); }
   // True: it was there.
   bool erase(const Key& key) {
-    const std::uint64_t hash = mixed(key);
-    shard& in = shard_of(hash);
-    const detail::undivided whole;
-    const std::unique_lock lock(in.mutex);
-    std::size_t at;
-    {
-      scope held;
-      at = in.find(hash, [&](const ptr<entry>& p) { return equal_(p.deref(held)->key, key); });
-    }
-    if (at == absent) return false;
-    in.remove(at);
-    return true;
+    return with<std::unique_lock<std::shared_mutex>>(
+        key, [](shard& in, std::uint64_t, const found_entry& there, const scope&) {
+          if (there.is == match::yes) in.remove(there);
+          return there.is == match::yes;
+        });
   }
   // Calls function(const Key&, const Value&) for all that are there throughout, in no order; for those that come or
   // go meanwhile, or not.
@@ -101,24 +95,34 @@ class unordered_map {
     for (const shard& in : *shards_) {
       const detail::undivided whole;
       const std::shared_lock lock(in.mutex);
-      for (std::size_t i = 0; i < in.slots.size(); ++i) {
-        if (in.slots[i].hash == 0) continue;
+      const auto show = [&](const ptr<entry>& where) {
         scope held;
-        const entry* found = in.slots[i].where.deref(held, use::nontemporal);
-        function(found->key, found->value);
+        const entry* there = where.deref(held, use::nontemporal);
+        function(there->key, there->value);
+      };
+      for (std::size_t at = 0; at < in.slots.size(); ++at) {
+        if (at % together == 0) {
+          detail::look_ahead next(use::nontemporal);
+          const std::size_t end = std::min(at + together, in.slots.size());
+          for (std::size_t ahead = at; ahead < end; ++ahead) next.add(in.slots[ahead].where.far_word());
+        }
+        if (in.slots[at].where) show(in.slots[at].where);
       }
+      for (const std::unique_ptr<in_flight>& each : in.flights) show(each->where);
     }
   }
   void clear() {
     for (shard& in : *shards_) {
       const std::unique_lock lock(in.mutex);
       in.slots.clear();
+      in.flights.clear();
       in.used.store(0, std::memory_order_relaxed);
     }
   }
 
  private:
-  static constexpr std::size_t shards = 64;  // threads of a large machine hardly meet
+  static constexpr std::size_t shards = 64;    // threads of a large machine hardly meet
+  static constexpr std::size_t together = 64;  // slots whose objects for_each() brings with one wait
   static constexpr std::size_t absent = static_cast<std::size_t>(-1);
 
   struct entry {
@@ -127,33 +131,65 @@ class unordered_map {
   };
   struct slot {
     std::uint64_t hash = 0;  // 0: free
-    ptr<entry> where;
+    ptr<entry> where;        // null: in flight
+  };
+  // An entry that is brought while nobody holds the lock for it. Its pointer lies here meanwhile, where neither
+  // growth nor what is erased moves it. Which slot is whose does not matter among slots of one hash without a
+  // pointer.
+  struct in_flight {
+    std::uint64_t hash;
+    pid_t process;            // whose users these are: a child of fork() has none of them
+    std::uint32_t users = 0;  // who bring it; the last puts it back
+    bool erased = false;      // no slot is its own any more: the last user ends it
+    ptr<entry> where{};
+  };
+  // away: whether it is the entry is not known before it is brought.
+  enum class match { no, yes, away };
+  struct found_entry {
+    match is = match::no;
+    std::size_t slot = absent;
+    ptr<entry>* where = nullptr;
+    in_flight* flight = nullptr;  // that it lies in
   };
 
   // Open addressing; what is removed leaves no mark, for those behind it move up.
   struct alignas(64) shard {
-    mutable std::shared_mutex mutex;   // of what follows
-    std::vector<slot> slots;           // a power of two, or none
+    mutable std::shared_mutex mutex;  // of what follows
+    std::vector<slot> slots;          // a power of two, or none
+    std::vector<std::unique_ptr<in_flight>> flights{};
     std::atomic<std::size_t> used{0};  // relaxed: size() alone reads it without the lock
 
     std::size_t mask() const { return slots.size() - 1; }
     // The shard was chosen by the lowest bits.
     std::size_t home(std::uint64_t hash) const { return (hash >> 6) & mask(); }
 
-    template <typename Same>
-    std::size_t find(std::uint64_t hash, const Same& same) const {
-      if (slots.empty()) return absent;
-      for (std::size_t at = home(hash); slots[at].hash != 0; at = (at + 1) & mask())
-        if (slots[at].hash == hash && same(slots[at].where)) return at;
-      return absent;
+    template <typename Look>
+    __attribute__((always_inline)) found_entry find(std::uint64_t hash, const Look& look) {
+      if (slots.empty()) return {};
+      std::size_t vacant = absent;
+      for (std::size_t at = home(hash); slots[at].hash != 0; at = (at + 1) & mask()) {
+        if (slots[at].hash != hash) continue;
+        if (!slots[at].where)
+          vacant = at;
+        else if (const match is = look(slots[at].where); is != match::no)
+          return {is, at, &slots[at].where, nullptr};
+      }
+      return vacant == absent ? found_entry() : find_in_flight(hash, vacant, look);
     }
-    void add(std::uint64_t hash, ptr<entry> where) {
+    template <typename Look>
+    __attribute__((noinline)) found_entry find_in_flight(std::uint64_t hash, std::size_t vacant, const Look& look) {
+      for (const std::unique_ptr<in_flight>& each : flights)
+        if (each->hash == hash)
+          if (const match is = look(each->where); is != match::no) return {is, vacant, &each->where, each.get()};
+      return {};
+    }
+    void add(std::uint64_t hash, ptr<entry>&& where) {
       const std::size_t count = used.load(std::memory_order_relaxed);
       if ((count + 1) * 4 > slots.size() * 3) grow();
       place(hash, std::move(where));
       used.store(count + 1, std::memory_order_relaxed);
     }
-    void place(std::uint64_t hash, ptr<entry> where) {
+    void place(std::uint64_t hash, ptr<entry>&& where) {
       std::size_t at = home(hash);
       while (slots[at].hash != 0) at = (at + 1) & mask();
       slots[at].hash = hash;
@@ -165,7 +201,45 @@ class unordered_map {
       for (slot& each : before)
         if (each.hash != 0) place(each.hash, std::move(each.where));
     }
-    void remove(std::size_t hole) {
+    // In flight from now on, for one user more.
+    in_flight* take_out(std::uint64_t hash, const found_entry& there) {
+      in_flight* flight = there.flight;
+      if (flight == nullptr) {
+        flights.push_back(std::make_unique<in_flight>(in_flight{.hash = hash, .process = getpid()}));
+        flight = flights.back().get();
+        flight->where = std::move(*there.where);
+      }
+      if (!is_used(*flight)) flight->users = 0, flight->process = getpid();
+      ++flight->users;
+      return flight;
+    }
+    // One user less. The flight, when it is over.
+    std::unique_ptr<in_flight> put_back(in_flight* flight) {
+      if (--flight->users != 0) return nullptr;
+      if (flight->erased) return std::unique_ptr<in_flight>(flight);
+      std::size_t at = home(flight->hash);
+      while (slots[at].hash != flight->hash || slots[at].where) at = (at + 1) & mask();
+      slots[at].where = std::move(flight->where);
+      return end_flight(flight);
+    }
+    static bool is_used(const in_flight& flight) { return flight.users != 0 && flight.process == getpid(); }
+    std::unique_ptr<in_flight> end_flight(const in_flight* flight) {
+      auto at = flights.begin();
+      while (at->get() != flight) ++at;
+      std::swap(*at, flights.back());
+      std::unique_ptr<in_flight> ended = std::move(flights.back());
+      flights.pop_back();
+      return ended;
+    }
+    void remove(const found_entry& there) {
+      if (there.flight != nullptr) {
+        std::unique_ptr<in_flight> ended = end_flight(there.flight);
+        ended->erased = true;
+        if (is_used(*ended)) static_cast<void>(ended.release());  // its users' now
+      }
+      remove_slot(there.slot);
+    }
+    void remove_slot(std::size_t hole) {
       slots[hole].where.reset();
       for (std::size_t at = (hole + 1) & mask(); slots[at].hash != 0; at = (at + 1) & mask()) {
         // It may fill the hole unless its home lies behind it.
@@ -189,34 +263,96 @@ class unordered_map {
   }
   shard& shard_of(std::uint64_t hash) const { return (*shards_)[hash % shards]; }
 
+  // Brings an entry without the lock, and keeps it local from then on.
+  class flight_user {
+   public:
+    flight_user(shard& in, in_flight* flight) : in_(in), flight_(flight) {}
+    ~flight_user() {
+      if (pinned_.object != nullptr) detail::the_runtime()->unpin(pinned_.object);
+      std::unique_ptr<in_flight> ended;  // without the lock
+      const detail::undivided whole;
+      const std::unique_lock lock(in_.mutex);
+      ended = in_.put_back(flight_);
+    }
+    flight_user(const flight_user&) = delete;
+    flight_user& operator=(const flight_user&) = delete;
+
+    void bring() {
+      const scope held;
+      flight_->where.deref(held);
+      pinned_.where = flight_->where.far_word();
+      detail::the_runtime()->pin_now(&pinned_);  // at once, within the scope. Nobody waits for a pin, as for a scope
+    }
+
+   private:
+    shard& in_;
+    in_flight* flight_;
+    detail::arrival pinned_{};
+  };
+
+  // What `step` gives, which is called with the lock, and with the entry local if there is one.
+  template <typename Lock, typename Step>
+  bool with(const Key& key, Step&& step) const {
+    const std::uint64_t hash = mixed(key);
+    shard& in = shard_of(hash);
+    std::optional<flight_user> brings;
+    for (;;) {
+      detail::wait_for_memory();
+      {
+        const detail::undivided whole;
+        const Lock lock(in.mutex);
+        const scope held{detail::at_once()};
+        const found_entry there = find(in, hash, key, held);
+        if (there.is != match::away) [[likely]]
+          return step(in, hash, there, held);
+      }
+      bring(in, hash, key, brings);
+    }
+  }
+  __attribute__((always_inline)) found_entry find(shard& in, std::uint64_t hash, const Key& key,
+                                                  const scope& held) const {
+    return in.find(hash, [&](const ptr<entry>& where) {
+      const entry* there = where.deref_at_once(held);
+      if (there == nullptr) return match::away;
+      return equal_(there->key, key) ? match::yes : match::no;
+    });
+  }
+  __attribute__((noinline)) void bring(shard& in, std::uint64_t hash, const Key& key,
+                                       std::optional<flight_user>& brings) const {
+    brings.reset();
+    {
+      const detail::undivided whole;
+      const std::unique_lock lock(in.mutex);
+      const scope held{detail::at_once()};
+      const found_entry there = find(in, hash, key, held);
+      if (there.is != match::away) return;
+      brings.emplace(in, in.take_out(hash, there));
+    }
+    brings->bring();
+  }
+
   template <typename Function>
   bool look(const Key& key, Function&& function) const {
-    const std::uint64_t hash = mixed(key);
-    const shard& in = shard_of(hash);
-    const detail::undivided whole;
-    const std::shared_lock lock(in.mutex);
-    scope held;
-    const std::size_t at = in.find(hash, [&](const ptr<entry>& p) { return equal_(p.deref(held)->key, key); });
-    if (at == absent) return false;
-    function(in.slots[at].where.deref(held)->value);
-    return true;
+    return with<std::shared_lock<std::shared_mutex>>(
+        key, [&](shard&, std::uint64_t, const found_entry& there, const scope& held) {
+          if (there.is == match::yes) function(std::as_const(*there.where).deref(held)->value);
+          return there.is == match::yes;
+        });
   }
 
   bool put(const Key& key, const Value& value, bool assign) {
-    const std::uint64_t hash = mixed(key);
-    shard& in = shard_of(hash);
-    const detail::undivided whole;
-    const std::unique_lock lock(in.mutex);
-    {
-      scope held;
-      const std::size_t at = in.find(hash, [&](const ptr<entry>& p) { return equal_(p.deref(held)->key, key); });
-      if (at != absent) {
-        if (assign) in.slots[at].where.deref_mut(held)->value = value;
-        return false;
-      }
-    }
-    in.add(hash, make<entry>(entry{key, value}));
-    return true;
+    const auto try_put = [&](ptr<entry>* fresh) {
+      return with<std::unique_lock<std::shared_mutex>>(
+          key, [&](shard& in, std::uint64_t hash, const found_entry& there, const scope& held) {
+            if (there.is == match::yes && assign) there.where->deref_mut(held)->value = value;
+            if (there.is == match::yes || fresh == nullptr) return there.is == match::yes;
+            in.add(hash, std::move(*fresh));
+            return false;
+          });
+    };
+    if (try_put(nullptr)) return false;
+    ptr<entry> fresh = make<entry>(entry{key, value});  // without the lock: it may wait for memory
+    return !try_put(&fresh);
   }
 
   std::unique_ptr<std::array<shard, shards>> shards_;
