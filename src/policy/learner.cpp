@@ -1,6 +1,7 @@
 // Learner: pages lie in lists by their kind, which is how they came, and their age. Of those that left it is counted
 // how soon they came back, by the list that they left from (returns.hpp). The oldest page of the list that is worth
-// least leaves. One victim in 64 is the oldest of a list drawn at random, so that the others stay known.
+// least leaves. One victim in 64 is drawn from all pages, so that the other lists stay known: from anywhere in its
+// list, for pages that came together often are of one kind, all in use or all dead (ADR 0092).
 //
 // A page that leaves is worth a frame where that earns more than it costs that one page more leaves: some pages of
 // its list are back at once then, and which ones cannot be told beforehand. So it is at a program's start, when
@@ -26,6 +27,7 @@ namespace {
 constexpr std::uint32_t kTicksATurn = 64;
 constexpr std::uint64_t kTickMin = 32;       // arrivals: weighing all lists costs some 10 us
 constexpr std::uint32_t kExploreEvery = 64;  // victims
+constexpr unsigned kDrawsMax = 16;           // of page numbers, of which one in sixteen should be there
 constexpr unsigned kAgeingSteps = 2;         // an arrival
 constexpr unsigned kHeardFrom = 4;           // the age, half a turn, from which on hints are listened for
 
@@ -54,6 +56,7 @@ class LearnerPolicy {
 
   void arrived(hl_page page, hl_arrival why) {
     if (pages_.in_list(page)) return;
+    pages_seen_ = std::max<std::uint64_t>(pages_seen_, page + std::uint64_t{1});
     if (why == HL_ARRIVAL_RETURNED)
       restore(page);
     else
@@ -71,7 +74,7 @@ class LearnerPolicy {
   std::uint32_t choose_victims(hl_page* out, std::uint32_t max) {
     std::uint32_t chosen = 0, questions = questions_for(max);
     for (std::size_t cheapest = 0; chosen < max && held_ != 0;) {
-      hl_page page = explores() ? drawn_by_size().front() : front_of_cheapest(&cheapest);
+      hl_page page = explores() ? drawn() : front_of_cheapest(&cheapest);
       if (questions != 0 && was_hinted(page)) {
         --questions;
         renew(page);
@@ -170,11 +173,16 @@ class LearnerPolicy {
     return lists_[order[*cheapest]].front();
   }
   bool explores() { return next_random() % kExploreEvery == 0; }
-  PageList& drawn_by_size() {
+  // Any page that is there. Where few of those that ever were still are, the front of a list, by the lists' sizes.
+  hl_page drawn() {
+    for (unsigned step = 0; step < kDrawsMax; ++step) {
+      const auto page = static_cast<hl_page>(next_random() % pages_seen_);
+      if (pages_.in_list(page)) return page;
+    }
     std::uint64_t at = next_random() % held_;
     std::size_t list = 0;
     while (at >= lists_[list].size()) at -= lists_[list++].size();
-    return lists_[list];
+    return lists_[list].front();
   }
   // xorshift64* (Vigna 2016), with a fixed seed: a trace gives the same victims again.
   std::uint64_t next_random() {
@@ -186,6 +194,7 @@ class LearnerPolicy {
 
   hl_policy_env environment_{};
   LinksOf<Page> pages_;
+  std::uint64_t pages_seen_ = 1;  // their numbers lie below that
   std::uint64_t held_ = 0, arrivals_ = 0, random_ = 0x9e3779b97f4a7c15;
   std::uint32_t tick_ = 1;
   unsigned ageing_ = 0;
