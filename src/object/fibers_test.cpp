@@ -16,6 +16,7 @@
 #include "object/test_support.hpp"
 #include "object/testing/far_place.hpp"
 #include "object/testing/many_objects.hpp"
+#include "object/testing/run_fibers.hpp"
 
 namespace hinterland::object::testing {
 namespace {
@@ -23,12 +24,6 @@ namespace {
 using hl::far::ptr;
 using hl::far::scope;
 using hl::fibers::fiber;
-
-#ifdef __SANITIZE_THREAD__
-constexpr int kShare = 8;  // of the work, for all is slower by as much
-#else
-constexpr int kShare = 1;
-#endif
 
 // Somewhat more than there is room for.
 constexpr std::size_t kMany = as_many_as(130'000);
@@ -46,16 +41,6 @@ std::vector<std::size_t> far_ones(const std::vector<ptr<Item>>& items, std::size
     if (is_far(items[at])) found.push_back(at);
   EXPECT_EQ(found.size(), count);
   return found;
-}
-
-// Runs `count` fibers of body(i).
-template <typename Body>
-void run_fibers(unsigned workers, std::size_t count, Body&& body, bool park = true) {
-  hl::fibers::run({.workers = workers, .hints_park = park}, [&] {
-    std::vector<fiber> all;
-    for (std::size_t i = 0; i < count; ++i) all.emplace_back([&body, i] { body(i); });
-    for (fiber& each : all) each.join();
-  });
 }
 
 TEST(HeapFibers, AMissParksAndOthersRun) {
@@ -165,12 +150,12 @@ TEST(HeapFibers, AThreadThatBlocksGathersWhatItsFibersHaveBegun) {
 TEST(HeapFibers, AMapMayBeUsed) {
   HeapForTest heap("sim:latency=20us,inner=mem:");
   hl::far::unordered_map<std::uint64_t, Item> map;
-  constexpr std::uint64_t kKeys = 120'000 / kShare;
+  constexpr std::uint64_t kKeys = 120'000 / kSlowdown;
   Item item;
   for (std::uint64_t key = 0; key < kKeys; ++key) item.fill(key), map.insert(key, item);
   run_fibers(3, 24, [&](std::size_t i) {
     std::mt19937_64 random(i);
-    for (int step = 0; step < 300 / kShare; ++step) {
+    for (int step = 0; step < 300 / kSlowdown; ++step) {
       const std::uint64_t key = random() % kKeys;
       const auto found = map.find(key);
       ASSERT_TRUE(found.has_value());
@@ -192,7 +177,7 @@ TEST(HeapFibers, ScopesMoveWithTheFiber) {
   });
   run_fibers(3, 24, [&](std::size_t i) {
     std::mt19937_64 random(i);
-    for (int round = 0; round < 400 / kShare; ++round) {
+    for (int round = 0; round < 400 / kSlowdown; ++round) {
       scope outer;
       const std::size_t at = random() % kMany, other = random() % kMany;
       const Item* held = items[at].deref(outer);
@@ -287,7 +272,7 @@ void run_model(const std::string& kind, unsigned workers, std::size_t fibers, in
     std::mt19937_64 random(seed + number + 1);
     std::vector<ptr<Item>> own(60);
     std::vector<std::uint64_t> ids(own.size());
-    for (int step = 0; step < steps / kShare; ++step)
+    for (int step = 0; step < steps / kSlowdown; ++step)
       guarded([&] {
         const std::size_t at = random() % own.size(), any = random() % kMany, big = random() % large.size();
         switch (random() % 8) {

@@ -17,17 +17,12 @@
 #include "object/test_support.hpp"
 #include "object/testing/far_place.hpp"
 #include "object/testing/many_objects.hpp"
+#include "object/testing/run_fibers.hpp"
 
 namespace hinterland::object::testing {
 namespace {
 
 using hl::fibers::fiber;
-
-#ifdef __SANITIZE_THREAD__
-constexpr int kShare = 8;  // of the work, for all is slower by as much
-#else
-constexpr int kShare = 1;
-#endif
 
 // Somewhat more than there is room for.
 constexpr std::uint64_t kMany = as_many_as(130'000);
@@ -46,15 +41,6 @@ Item item_of(std::uint64_t id) {
 
 void fill(Map& map, std::uint64_t keys) {
   for (std::uint64_t key = 0; key < keys; ++key) map.insert(key, item_of(key));
-}
-
-template <typename Body>
-void run_fibers(unsigned workers, std::size_t count, Body&& body) {
-  hl::fibers::run({.workers = workers}, [&] {
-    std::vector<fiber> all;
-    for (std::size_t i = 0; i < count; ++i) all.emplace_back([&body, i] { body(i); });
-    for (fiber& each : all) each.join();
-  });
 }
 
 TEST(MapWaits, LookUpsOfManyFibersWaitTogether) {
@@ -188,7 +174,7 @@ void run_model(const std::string& kind, unsigned workers, std::size_t fibers, in
     auto work = [&](std::size_t number) {
       std::mt19937_64 random(seed + number);
       std::unordered_map<std::uint64_t, std::uint64_t> own;
-      for (int step = 0; step < steps / kShare; ++step) try {
+      for (int step = 0; step < steps / kSlowdown; ++step) try {
           const std::uint64_t id = random(), key = kFirstOwn + number * kOwn + random() % kOwn,
                               any = random() % kMany;
           switch (random() % 8) {

@@ -28,12 +28,6 @@ using hl::far::ptr;
 using hl::far::scope;
 using Record = Item;
 
-#ifdef __SANITIZE_THREAD__
-constexpr int kSlow = 8;  // of the work, for all is slower by as much
-#else
-constexpr int kSlow = 1;
-#endif
-
 // Somewhat more than there is room for.
 constexpr std::size_t kRecords = as_many_as(130'000);
 
@@ -331,7 +325,7 @@ void run_loops(const std::string& kind, int awaits) {
       std::size_t running = 0;
       auto walk = [&](std::uint64_t own_seed) -> Task {
         std::mt19937_64 random(own_seed);
-        for (int i = 0; i < awaits / kSlow; ++i) try {
+        for (int i = 0; i < awaits / kSlowdown; ++i) try {
             // Half of it in a corner, where all meet.
             const std::size_t at = random() % 2 == 0 ? random() % 256 : random() % kRecords;
             pinned<const Record> there = co_await items[at].pin();

@@ -12,8 +12,10 @@ namespace hinterland::object::testing {
 // much memory.
 #ifdef __SANITIZE_THREAD__
 inline constexpr std::size_t kItemBytes = 512;
+inline constexpr int kSlowdown = 8;  // by which tests divide their work
 #else
 inline constexpr std::size_t kItemBytes = 64;
+inline constexpr int kSlowdown = 1;
 #endif
 using Item = Known<kItemBytes>;
 inline hl::far::ptr<Item> make_item(std::uint64_t id) { return make_known<kItemBytes>(id); }
