@@ -145,18 +145,11 @@ class Comparer {
   }
 
  private:
-  static constexpr int kMoreTries = 2;
   static bool was_killed_under_swap(const Series& one, const Measured& run) {
     return one.way.kind == Way::Kind::swap && WIFSIGNALED(run.wait_status) && WTERMSIG(run.wait_status) == SIGKILL;
   }
   Status once(Series& one) {
     Result<Measured> run = runner_.run(one.way, "output", false);
-    // Now and then the kernel kills under a memory limit while swap is mostly empty, because pages are on their way
-    // out.
-    for (int more = kMoreTries; run && was_killed_under_swap(one, *run) && more > 0; --more) {
-      std::fprintf(stderr, "hinterland: %s: the kernel killed the program; once more\n", one.way.name().c_str());
-      run = runner_.run(one.way, "output", false);
-    }
     if (!run) return std::unexpected(run.error());
     ++done_;
     std::fprintf(stderr, "hinterland: [%u/%llu] %s: %.2f s\n", done_,

@@ -29,9 +29,15 @@ std::string of_swap(const Comparison& all, const Series& one) {
     if (!other.failure.empty())
       return formatted(" Under Linux swap with that limit the program %s.", other.failure.c_str());
     double times = other.median_s() / std::max(one.median_s(), 1e-9);
-    return formatted(
+    std::string line = formatted(
         " Linux swap with that limit takes %.2f times the native time: Hinterland is %.2f times as fast.",
         all.slow_down(other), times);
+    if (const unsigned kills = other.kills_diverted(); kills != 0)
+      line += formatted(
+          " In one run the kernel would have killed the program there %s, although swap was free: it killed idle "
+          "processes in its place.",
+          kills == 1 ? "once" : formatted("%u times", kills).c_str());
+    return line;
   }
   return "";
 }
@@ -101,6 +107,11 @@ double Series::most_s() const {
   for (const Measured& run : runs) most = std::max(most, run.wall_ns);
   return seconds(most);
 }
+unsigned Series::kills_diverted() const {
+  unsigned most = 0;
+  for (const Measured& run : runs) most = std::max(most, run.kills_diverted);
+  return most;
+}
 std::uint64_t Series::peak_bytes() const {
   std::uint64_t most = 0;
   for (const Measured& run : runs) most = std::max(most, run.peak_bytes);
@@ -142,6 +153,7 @@ Json comparison_json(const Comparison& all) {
                     {"peak_resident_bytes", one.peak_bytes()},
                     {"pages_in", one.pages_in()},
                     {"waited_s", one.waited_s()},
+                    {"kills_diverted", one.kills_diverted()},
                     {"failure", one.failure}});
   }
   return {{"schema_version", kSchemaVersion},

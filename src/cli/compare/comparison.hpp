@@ -22,6 +22,7 @@ struct Series {
   std::uint64_t peak_bytes() const;  // the most
   std::uint64_t pages_in() const;    // the median
   double waited_s() const;           // the median
+  unsigned kills_diverted() const;   // the most
 };
 
 struct Comparison {

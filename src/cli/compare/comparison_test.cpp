@@ -63,6 +63,14 @@ TEST(Comparison, SaysWhatHintsAreFor) {
   EXPECT_NE(text.find("hinterland trace --local 200M --far 'zmem:'"), std::string::npos) << text;
 }
 
+TEST(Comparison, SaysThatTheKernelWouldHaveKilledItUnderSwap) {
+  Comparison all{"app", {native(), far({measured(3, 260)}), swap({measured(4.5, 240), measured(4.5, 240)}, "")}, ""};
+  EXPECT_EQ(said(all).find("killed"), std::string::npos) << said(all);
+  all.series[2].runs[1].kills_diverted = 3;
+  EXPECT_NE(said(all).find("the kernel would have killed the program there 3 times"), std::string::npos) << said(all);
+  EXPECT_NE(comparison_json(all).dump(2).find("\"kills_diverted\": 3"), std::string::npos);
+}
+
 TEST(Comparison, AProgramThatTheKernelKilledUnderSwapHasNoTime) {
   Comparison all{"app", {native(), far({measured(3, 260)}), swap({}, "was ended by signal 9")}, ""};
   EXPECT_NE(said(all).find("Under Linux swap with that limit the program was ended by signal 9"), std::string::npos);

@@ -172,6 +172,7 @@ Result<Measured> Runner::run(const Way& way, const std::string& output_name, boo
   measured.peak_bytes = limit ? limit->peak_bytes() : static_cast<std::uint64_t>(outcome->usage.ru_maxrss) * kKiB;
   measured.pages_in = limit ? limit->pages_in() : all[Counter::pages_in];
   measured.waited_ns = all.fault_latency.sum_ns();
+  if (limit) measured.kills_diverted = limit->kills_diverted();
   return measured;
 }
 

@@ -35,6 +35,7 @@ struct Measured {
   // whole group, what it has in zram included.
   std::uint64_t peak_bytes = 0;
   std::uint64_t pages_in = 0, waited_ns = 0;  // waited: of all threads together, an estimate; 0 natively and for swap
+  unsigned kills_diverted = 0;                // swap: how often the kernel would have killed it (decoys.hpp)
   std::string output_path;                    // what it printed
 };
 

@@ -114,6 +114,9 @@ Result<SwapLimit> SwapLimit::make(std::uint64_t memory_bytes, std::uint64_t swap
   if (swapon(kDevice, 0) != 0)
     return std::unexpected(Error::make(errno, "swap on %s cannot be switched on", kDevice));
   limit.swap_is_on_ = true;
+  Result<std::unique_ptr<Decoys>> decoys = Decoys::start(group + "/cgroup.procs");
+  if (!decoys) return std::unexpected(decoys.error());
+  limit.decoys_ = std::move(*decoys);
   limit.pages_in_before_ = figure_of("/proc/vmstat", "pswpin");
   return limit;
 }
@@ -123,9 +126,11 @@ SwapLimit::SwapLimit(SwapLimit&& other) noexcept
       first_version_(other.first_version_),
       swap_is_on_(std::exchange(other.swap_is_on_, false)),
       device_is_ours_(std::exchange(other.device_is_ours_, false)),
-      pages_in_before_(other.pages_in_before_) {}
+      pages_in_before_(other.pages_in_before_),
+      decoys_(std::move(other.decoys_)) {}
 
 SwapLimit::~SwapLimit() {
+  decoys_.reset();  // a group that has processes stays
   // The kernel frees the pages of those who died a moment later: for that long these are refused.
   constexpr int kTries = 50;
   auto in_the_end = [](auto&& done) {

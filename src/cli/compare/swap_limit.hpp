@@ -5,9 +5,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/error.hpp"
+#include "cli/compare/decoys.hpp"
 
 namespace hinterland::cli {
 
@@ -22,17 +24,19 @@ class SwapLimit {
   SwapLimit& operator=(SwapLimit&&) = delete;
   ~SwapLimit();  // what could not be taken down is said, with the commands that do it
 
-  // The process, and all that it starts from now on, is under the limit.
+  // The process, and all that it starts from now on, is under the limit. The kernel kills decoys in its place.
   Status hold(pid_t process) const;
   // Bytes since the start: the most memory that the group had, and the most that zram took for what was swapped out.
   std::uint64_t peak_bytes() const;
   std::uint64_t pages_in() const;  // of the whole machine
+  unsigned kills_diverted() const { return decoys_->killed(); }
 
  private:
   SwapLimit() = default;
   std::string group_;
   bool first_version_ = false, swap_is_on_ = false, device_is_ours_ = false;
   std::uint64_t pages_in_before_ = 0;
+  std::unique_ptr<Decoys> decoys_;
 };
 
 }  // namespace hinterland::cli
