@@ -10,8 +10,10 @@ from .pandas_frames import Pandas
 from .perl_hashes import Perl
 from .postgres import Postgres
 from .redis import Redis
+from .scripting import LuaJit, Php, Ruby
 from .sort import Sort
 from .sqlite import Sqlite
 
 ALL = {program.name: program for program in (
-    Redis, Memcached, Sqlite, Sort, NumPy, Permutation, Compile, Link, Pandas, Postgres, Perl, Jq, GitRepack)}
+    Redis, Memcached, Sqlite, Sort, NumPy, Permutation, Compile, Link, Pandas, Postgres, Perl, Jq, GitRepack, Ruby,
+    Php, LuaJit)}
