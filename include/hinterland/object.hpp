@@ -130,6 +130,9 @@ class undivided {
   undivided(const undivided&) = delete;
   undivided& operator=(const undivided&) = delete;
 
+  // Within another step: a lock of somebody's is held, and no fiber parks.
+  bool is_nested() const { return slot_->inside.load(std::memory_order_relaxed) > 1; }
+
  private:
   thread_slot* slot_;
 };

@@ -12,8 +12,10 @@
 // Threads: every call may be made by any thread at any time, but move, clear and the destructor. The index is cut
 // into shards with a lock each; what only looks locks for sharing. No lock is held while an object is brought from a
 // device that takes its time: a fiber parks meanwhile (object.hpp), and others use the shard; but for_each() holds it
-// for sharing, and blocks its thread. Functions given to visit() and for_each() must not call the same map, nor wait
-// for a thread that forks: a fork waits for them. Errors: as ptr; the entry stays, and may be tried again.
+// for sharing, and blocks its thread. Functions given to visit() and for_each() may look into other maps, and block
+// their thread meanwhile (glibc lets those who share a lock in before those who want it alone). They must not call
+// the same map, nor wait for a thread that does, nor fork, nor wait for a thread that forks: a fork waits for them.
+// Errors: as ptr; the entry stays, and may be tried again.
 #pragma once
 
 #include <sys/types.h>
@@ -93,10 +95,12 @@ class unordered_map {
   template <typename Function>
   void for_each(Function&& function) const {
     for (const shard& in : *shards_) {
+      detail::wait_for_memory();
       const detail::undivided whole;
       const std::shared_lock lock(in.mutex);
+      // Memory is waited for once a batch: a fiber that is parked beside this one keeps it from coming.
       const auto show = [&](const ptr<entry>& where) {
-        scope held;
+        const scope held{detail::at_once()};
         const entry* there = where.deref(held, use::nontemporal);
         function(there->key, there->value);
       };
@@ -113,6 +117,7 @@ class unordered_map {
   }
   void clear() {
     for (shard& in : *shards_) {
+      const detail::undivided whole;
       const std::unique_lock lock(in.mutex);
       in.slots.clear();
       in.flights.clear();
@@ -297,22 +302,26 @@ class unordered_map {
     shard& in = shard_of(hash);
     std::optional<flight_user> brings;
     for (;;) {
-      detail::wait_for_memory();
+      if (!brings) detail::wait_for_memory();  // once it is there, it is pinned: nobody's region is kept for long
       {
         const detail::undivided whole;
         const Lock lock(in.mutex);
         const scope held{detail::at_once()};
-        const found_entry there = find(in, hash, key, held);
+        const found_entry there = find(in, hash, key, held, whole);
         if (there.is != match::away) [[likely]]
           return step(in, hash, there, held);
       }
       bring(in, hash, key, brings);
     }
   }
-  __attribute__((always_inline)) found_entry find(shard& in, std::uint64_t hash, const Key& key,
-                                                  const scope& held) const {
+  // In another map's step it blocks: who looks from that one into this one holds both locks for sharing, and none may
+  // wait for one alone.
+  __attribute__((always_inline)) found_entry find(shard& in, std::uint64_t hash, const Key& key, const scope& held,
+                                                  const detail::undivided& whole) const {
     return in.find(hash, [&](const ptr<entry>& where) {
       const entry* there = where.deref_at_once(held);
+      if (there == nullptr && whole.is_nested()) [[unlikely]]
+        there = where.deref(held);
       if (there == nullptr) return match::away;
       return equal_(there->key, key) ? match::yes : match::no;
     });
@@ -324,7 +333,7 @@ class unordered_map {
       const detail::undivided whole;
       const std::unique_lock lock(in.mutex);
       const scope held{detail::at_once()};
-      const found_entry there = find(in, hash, key, held);
+      const found_entry there = find(in, hash, key, held, whole);
       if (there.is != match::away) return;
       brings.emplace(in, in.take_out(hash, there));
     }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fiber/objects.hpp"
 #include "fiber/scheduler.hpp"
 #include "hinterland/hint.h"
 
@@ -131,7 +132,8 @@ int park_on_fault(std::uintptr_t address, int write, void* context) {
   auto& interrupted = *static_cast<ucontext_t*>(context);
   Worker* worker = current_worker();
   Fiber* fiber = worker != nullptr ? worker->current : nullptr;
-  if (fiber == nullptr || !may_park(*fiber, interrupted) || is_in_handler(*worker, interrupted)) return 0;
+  if (fiber == nullptr || is_in_undivided_step(worker->slot) || !may_park(*fiber, interrupted)) return 0;
+  if (is_in_handler(*worker, interrupted)) return 0;
   // Without an alternate stack the kernel's frame lies right below the red zone, where the address is about to go.
   if (is_on_stack(*fiber, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return 0;
   std::uintptr_t page = address / kPage * kPage;

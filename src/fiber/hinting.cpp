@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "fiber/objects.hpp"
 #include "fiber/parking.hpp"
 #include "fiber/scheduler.hpp"
 #include "hinterland/hint.h"
@@ -18,7 +19,7 @@ std::atomic<Hint> g_blocking{nullptr};
 
 void hint(const void* address, std::size_t size, std::int32_t read_ahead, std::uint32_t flags) {
   Fiber* self = current_fiber();
-  if (self == nullptr || !self->scheduler->hints_park()) {
+  if (self == nullptr || !self->scheduler->hints_park() || is_in_undivided_step(current_worker()->slot)) {
     g_blocking.load(std::memory_order_relaxed)(address, size, read_ahead, flags);
     return;
   }

@@ -31,6 +31,10 @@ inline bool has_scopes(const hl::far::detail::thread_slot* slot) {
   return slot != nullptr &&
          (slot->active[0].load(std::memory_order_relaxed) | slot->active[1].load(std::memory_order_relaxed)) != 0;
 }
+// Its thread is in an undivided step of a container (object.hpp), and holds a lock: no fiber may leave it here.
+inline bool is_in_undivided_step(const hl::far::detail::thread_slot* slot) {
+  return slot != nullptr && slot->inside.load(std::memory_order_relaxed) != 0;  // relaxed: it is the caller's own
+}
 void take_scopes(hl::far::detail::thread_slot* slot, std::uint32_t (&scopes)[2]);
 void bring_scopes(hl::far::detail::thread_slot* slot, std::uint32_t (&scopes)[2]);
 

@@ -132,6 +132,39 @@ TEST_F(MapWaitsWithOthers, ForEachSeesIt) {
   EXPECT_EQ(seen, 1u);
 }
 
+// A child finds the locks free and the index whole, whatever another thread did when it was forked.
+TEST(MapWaits, AChildFindsAMapThatIsBeingClearedWhole) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a fork beside threads finds the sanitizer's own locks held, which no fork waits for";
+#endif
+  HeapForTest heap("mem:");
+  Map map;
+  constexpr std::uint64_t kKeys = 20'000;
+  std::atomic<bool> enough{false};
+  std::thread clears([&] {
+    while (!enough) {
+      fill(map, kKeys);
+      map.clear();
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      std::size_t found = 0, shown = 0;
+      for (std::uint64_t key = 0; key < kKeys; ++key) found += std::as_const(map).contains(key) ? 1 : 0;
+      map.for_each([&](std::uint64_t, const Item&) { ++shown; });
+      _exit(found == shown && shown == map.size() ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    if (status != 0) break;
+  }
+  enough = true;
+  clears.join();
+}
+
 // A child has no fiber that would ever put the entry back; it is there all the same, to be found, changed and ended.
 TEST_F(MapWaitsWithOthers, AChildHasIt) {
 #ifdef __SANITIZE_ADDRESS__
@@ -155,6 +188,33 @@ TEST_F(MapWaitsWithOthers, AChildHasIt) {
     EXPECT_EQ(status, 0);
   });
   EXPECT_TRUE(found && found->holds(300));
+}
+
+// Each holds one map for sharing while it looks into the other: neither waits for a map alone.
+TEST(MapWaits, MapsAreLookedIntoFromEachOther) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "two locks in either order are a deadlock to the thread sanitizer, also for sharing";
+#endif
+  HeapForTest heap("sim:latency=100us,inner=mem:");
+  Map one, other;
+  fill(one, kMany / 2);
+  fill(other, kMany / 2);
+  constexpr std::uint64_t kLooks = as_many_as(30'000);
+  std::atomic<std::uint64_t> looks{0};
+  const auto join = [&looks](const Map& from, const Map& into, std::uint64_t state) {
+    from.for_each([&](std::uint64_t, const Item&) {
+      if (looks > kLooks) return;
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      const std::uint64_t key = (state >> 33) % (kMany / 2);
+      const std::optional<Item> found = into.find(key);
+      EXPECT_TRUE(found && found->holds(key));
+      ++looks;
+    });
+  };
+  std::thread beside([&] { join(other, one, 7); });
+  join(one, other, 1);
+  beside.join();
+  EXPECT_GT(looks.load(), kLooks);
 }
 
 // Random calls by fibers of several threads, with threads beside: of keys of one's own, whose state is known, and of

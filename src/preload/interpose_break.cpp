@@ -2,10 +2,12 @@
 // tcmalloc, GCL's heap). It is far as a mapping is that the program makes at an address of its own choice.
 //
 // The kernel moves its break only upwards: it knows of the memory that was mapped in the place of its own only that
-// something is there. What the program gives back is unmapped, and mapped anew when the program takes it again.
-// As in glibc, threads that move the break at the same time have to agree among themselves.
+// something is there. What the program gives back is unmapped, and mapped anew when the program takes it again,
+// unless another mapping lies there by then: as natively, the break cannot come back then. As in glibc, threads that
+// move the break at the same time have to agree among themselves.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
@@ -36,13 +38,18 @@ void look() {
   g_ours = g_kernels = now;
 }
 
-// Far memory from one break to another; addresses where nothing is, or what the kernel has just put there.
-bool map_between(std::uintptr_t from, std::uintptr_t to) {
+// Far memory from one break to another, where nothing is (MAP_FIXED_NOREPLACE), or what the kernel has just put there
+// (MAP_FIXED).
+bool map_between(std::uintptr_t from, std::uintptr_t to, int how) {
   const std::uintptr_t first = page_ceil(from);
   const std::size_t bytes = page_ceil(to) - first;
   if (bytes == 0) return true;
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-  return !raw::failed(mappings::map(first, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0));
+  return !raw::failed(mappings::map(first, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | how, -1, 0));
+}
+bool unmap_between(std::uintptr_t from, std::uintptr_t to) {
+  const std::uintptr_t first = page_ceil(from);
+  const std::size_t bytes = page_ceil(to) - first;
+  return bytes == 0 || mappings::unmap(first, bytes) == 0;
 }
 
 // libc's, which remembers where it is.
@@ -63,15 +70,19 @@ bool raise_kernels(std::uintptr_t to) {
 bool raise(std::uintptr_t to) {
   if (!limits::allow(page_ceil(to) - page_ceil(g_ours), true)) return false;
   if (!pager().covers_all_addresses()) return move_kernels(to);
-  if (to > g_kernels && !raise_kernels(to)) return false;
-  return map_between(g_ours, to);
+  const std::uintptr_t kernels = g_kernels, given_back = std::min(to, kernels);
+  if (!map_between(g_ours, given_back, MAP_FIXED_NOREPLACE)) return false;
+  if (to <= kernels) return true;
+  const bool raised = raise_kernels(to);
+  if (raised && map_between(kernels, to, MAP_FIXED)) return true;
+  if (raised) static_cast<void>(move_kernels(kernels));
+  static_cast<void>(unmap_between(g_ours, given_back));
+  return false;
 }
 
 bool lower(std::uintptr_t to) {
   if (!pager().covers_all_addresses()) return move_kernels(to);
-  const std::uintptr_t first = page_ceil(to);
-  const std::size_t bytes = page_ceil(g_ours) - first;
-  return bytes == 0 || mappings::unmap(first, bytes) == 0;
+  return unmap_between(to, g_ours);
 }
 
 }  // namespace

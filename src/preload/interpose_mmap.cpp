@@ -155,6 +155,8 @@ HL_INTERPOSED int msync(void* address, std::size_t length, int flags) {
 // Without a key it is mprotect. (glibc decides the same way.)
 HL_INTERPOSED int pkey_mprotect(void* address, std::size_t length, int protection, int key) noexcept {
   if (key == -1) return mprotect(address, length, protection);
-  return as_status(static_cast<int>(
-      raw::call(SYS_pkey_mprotect, static_cast<long>(number(address)), static_cast<long>(length), protection, key)));
+  const int set = static_cast<int>(
+      raw::call(SYS_pkey_mprotect, static_cast<long>(number(address)), static_cast<long>(length), protection, key));
+  // The pager has to know the protection; mprotect(2) leaves the key as it is.
+  return set == 0 ? mprotect(address, length, protection) : as_status(set);
 }

@@ -86,6 +86,27 @@ static void try_errors(void) {
   printf("as before: %d\n", sbrk(0) == before);
 }
 
+// What was given back is another mapping's: the break cannot come back, and that mapping stays as it is.
+static void come_back_to_a_mapping(void) {
+  const size_t size = g_size;
+  CHECK(move_to(size - 256 * kPage) == 0);
+  char* there = (char*)(((uintptr_t)g_start + size - 128 * kPage) / kPage * kPage);
+  CHECK(mmap(there, 16 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
+        there);
+  memset(there, 9, 16 * kPage);
+  printf("over a mapping: %d", move_to(size));
+  printf(" %d", errno == ENOMEM);
+  size_t wrong = 0;
+  for (size_t i = 0; i < 16 * kPage; ++i) wrong += there[i] != 9;
+  printf(", %zu of it wrong\n", wrong);
+  CHECK(munmap(there, 16 * kPage) == 0);
+  note_size(size - 256 * kPage);
+  look("below it");
+  CHECK(move_to(size) == 0);
+  note_size(size);
+  look("once it is gone");
+}
+
 static void fork_and_move(void) {
   fflush(stdout);
   pid_t child = fork();
@@ -119,6 +140,7 @@ int main(void) {
   CHECK(mprotect((void*)(((uintptr_t)g_start + kPage) / kPage * kPage), 16 * kPage, PROT_READ) == 0);
   CHECK(mprotect((void*)(((uintptr_t)g_start + kPage) / kPage * kPage), 16 * kPage, PROT_READ | PROT_WRITE) == 0);
   look("all of it");
+  come_back_to_a_mapping();
   fork_and_move();
   try_errors();
   g_by_syscall = true;

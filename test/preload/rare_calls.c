@@ -68,6 +68,20 @@ static void protection_keys(void) {
   printf("pkey_mprotect(999): %d errno %d\n", result, errno);
   CHECK(mprotect(page, PAGE, PROT_READ | PROT_WRITE) == 0);
   page[0] = 4;
+  int key = pkey_alloc(0, 0);
+  if (key > 0) {  // memory that a key made writable grows as such, and may be filled by the kernel
+    char* closed = mmap(NULL, 64 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(closed != MAP_FAILED);
+    printf("opened by a key: %d\n", pkey_mprotect(closed, 64 * PAGE, PROT_READ | PROT_WRITE, key));
+    memset(closed, 5, 64 * PAGE);
+    printf("filled by the kernel: %d\n", madvise(closed, PAGE, MADV_POPULATE_WRITE));
+    char* grown = mremap(closed, 64 * PAGE, 128 * PAGE, MREMAP_MAYMOVE);
+    CHECK(grown != MAP_FAILED);
+    grown[127 * PAGE] = 6;
+    grown[PAGE] = 7;
+    printf("grown: %d %d %d\n", grown[0], grown[PAGE], grown[127 * PAGE]);
+    CHECK(munmap(grown, 128 * PAGE) == 0 && pkey_free(key) == 0);
+  }
   printf("holds %d %d\n", page[0], page[PAGE]);
   CHECK(munmap(page, 2 * PAGE) == 0);
 }
