@@ -29,9 +29,9 @@ std::string of_swap(const Comparison& all, const Series& one) {
     if (!other.failure.empty())
       return formatted(" Under Linux swap with that limit the program %s.", other.failure.c_str());
     double times = other.median_s() / std::max(one.median_s(), 1e-9);
-    std::string line = formatted(
-        " Linux swap with that limit takes %.2f times the native time: Hinterland is %.2f times as fast.",
-        all.slow_down(other), times);
+    std::string line =
+        formatted(" Linux swap with that limit takes %.2f times the native time: Hinterland is %.2f times as fast.",
+                  all.slow_down(other), times);
     if (const unsigned kills = other.kills_diverted(); kills != 0)
       line += formatted(
           " In one run the kernel would have killed the program there %s, although swap was free: it killed idle "

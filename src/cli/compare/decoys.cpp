@@ -32,8 +32,8 @@ bool write_whole(const char* path, const char* text) {
   return done;
 }
 
-// Says through the pipe that it is ready, and waits to be killed. It keeps no descriptor of ours open: somebody waits for
-// the end of one. It ends when the thread that started it does.
+// Says through the pipe that it is ready, and waits to be killed. It keeps no descriptor of ours open: somebody waits
+// for the end of one. It ends when the thread that started it does.
 [[noreturn]] void be_one(int pipe) {
   setsid();  // an interrupt at the terminal is for the program
   prctl(PR_SET_PDEATHSIG, SIGKILL);

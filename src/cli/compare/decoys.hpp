@@ -1,6 +1,7 @@
-// Processes in a memory cgroup for the kernel to kill in the place of the program there. Linux 6.18 gives up reclaiming in
-// a small cgroup although swap is free: it looks 16 times, finds pages in use each time, and kills a process. Afterwards
-// it looks again, and finds pages. So some processes are always there that it prefers to kill; they do nothing.
+// Processes in a memory cgroup for the kernel to kill in the place of the program there. Linux 6.18 gives up
+// reclaiming in a small cgroup although swap is free: it looks 16 times, finds pages in use each time, and kills a
+// process. Afterwards it looks again, and finds pages. So some processes are always there that it prefers to kill;
+// they do nothing.
 #pragma once
 
 #include <sys/types.h>
@@ -19,8 +20,8 @@ class Decoys {
  public:
   static constexpr unsigned kMost = 2000;  // a program that needs more has less memory than it cannot do without
 
-  // They enter the group whose cgroup.procs that is; those that are killed are replaced, until `most` were there. Blocks
-  // until the first have entered, some milliseconds. Starts a thread, which has all signals blocked.
+  // They enter the group whose cgroup.procs that is; those that are killed are replaced, until `most` were there.
+  // Blocks until the first have entered, some milliseconds. Starts a thread, which has all signals blocked.
   static Result<std::unique_ptr<Decoys>> start(const std::string& procs, unsigned most = kMost);
   ~Decoys();  // ends them; blocks until they are gone
   Decoys(const Decoys&) = delete;
