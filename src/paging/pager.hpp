@@ -151,6 +151,10 @@ class Pager {
   // The contents are no longer needed. Local pages stay where they are until memory is short, and then go without
   // being written; far pages are given back at once. Until commit() the contents are undefined.
   void decommit(std::uintptr_t address, std::size_t length);
+  // Of a block that is being freed: what the program had asked for its pages (protection, advice, locks, a mapping of
+  // its own in their place) ends, and their contents with it, as natively, where large blocks are unmapped.
+  // Page-aligned.
+  void make_plain(std::uintptr_t address, std::size_t length);
   // The range is used again, and reads as zeros.
   void commit(std::uintptr_t address, std::size_t length);
   // The range is used again, and holds anything until it is written: what was there when it was freed, or zeros. Its

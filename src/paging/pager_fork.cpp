@@ -180,7 +180,11 @@ void Pager::reserve_in_child() {
 void Pager::Impl::leave_out_what_is_not_inherited() {
   const std::vector<Region> all = pieces(0, UINTPTR_MAX);
   for (const Region& region : all) {
-    if ((region.attributes & kDontFork) != 0) {
+    if ((region.attributes & kDontFork) != 0 && region.is_heap) {
+      // The heap makes them anew when the block is freed; nobody else may get its addresses.
+      forget(region.start, region.length());
+      regions.protect(region.start, region.end, PROT_NONE);
+    } else if ((region.attributes & kDontFork) != 0) {
       if (int error = unmap(region.start, region.length()); error != 0)
         log::warning("addresses that a forked child does not inherit cannot be reserved (%d)", -error);
     } else if ((region.attributes & kWipeOnFork) != 0) {

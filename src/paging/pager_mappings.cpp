@@ -164,7 +164,13 @@ std::intptr_t Pager::Impl::place(std::uintptr_t address, std::size_t length, int
   void* mapped = map_over(address, length, protection, kBaseFlags | (flags & kKeptFlags));
   if (mapped == MAP_FAILED) return -errno;
   forget(address, length);
-  Region region{address, address + length, protection, flags & kKeptFlags, false, attributes | attributes_of_new};
+  Region region{address,
+                address + length,
+                protection,
+                flags & kKeptFlags,
+                false,
+                attributes | attributes_of_new,
+                as.kind == HL_MAPPING_HEAP};
   if (core.managed.load()) {
     int error = core.kernel.register_range(address, length);
     if (error == 0 && raw_madvise(mapped, length, MADV_DONTFORK) != 0) error = -errno;  // as keep_from_copies()
@@ -325,6 +331,18 @@ int Pager::protect(std::uintptr_t address, std::size_t length, int protection) {
     impl_->regions.protect(piece.start, piece.end, protection);
   }
   return covered == length ? 0 : -ENOMEM;
+}
+
+void Pager::make_plain(std::uintptr_t address, std::size_t length) {
+  constexpr int kHeap = PROT_READ | PROT_WRITE;
+  MapGuard guard(*impl_);
+  const std::vector<Region> all = impl_->pieces(address, length);
+  for (const Region& piece : all) {
+    const bool plain = !piece.surrendered && (piece.attributes & ~impl_->attributes_of_new) == 0;
+    // Without memory for a new mapping it stays as it is.
+    if (!plain || piece.protection != kHeap)
+      static_cast<void>(impl_->place(piece.start, piece.length(), kHeap, piece.flags, 0, {.kind = HL_MAPPING_HEAP}));
+  }
 }
 
 void Pager::decommit(std::uintptr_t address, std::size_t length) {

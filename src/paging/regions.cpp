@@ -8,7 +8,7 @@ namespace {
 
 bool alike(const Region& left, const Region& right) {
   return left.protection == right.protection && left.flags == right.flags && left.surrendered == right.surrendered &&
-         left.attributes == right.attributes;
+         left.attributes == right.attributes && left.is_heap == right.is_heap;
 }
 
 }  // namespace

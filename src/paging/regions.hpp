@@ -29,6 +29,7 @@ struct Region {
   int flags = 0;             // extra mmap flags (MAP_NORESERVE)
   bool surrendered = false;  // not ours to page: a file or a shared mapping lies here
   int attributes = 0;        // of RegionAttribute
+  bool is_heap = false;      // its addresses stay the heap's, whatever becomes of the mapping
   std::size_t length() const { return end - start; }
 };
 

@@ -203,6 +203,22 @@ void* grow(void* block, std::size_t usable, std::size_t size) {
   return grown;
 }
 
+// A chunk in which the program asked something for pages of its blocks; and that there is one.
+constexpr std::uint8_t kAskedOf = 2;
+std::atomic<bool> g_was_asked{false};
+
+// Whole pages of a block that is about to be freed. Not in the midst of the runtime's own work.
+__attribute__((noinline, cold)) void make_plain(void* block) {
+  const auto start = reinterpret_cast<std::uintptr_t>(block);
+  const std::uintptr_t first = page_ceil(start), end = page_floor(start + usable_size(block));
+  bool asked = false;
+  for (std::uintptr_t at = first; at < end; at = (at / kChunkBytes + 1) * kChunkBytes)
+    asked |= std::atomic_ref(g_chunks[chunk_of(at)]).load(std::memory_order_relaxed) == kAskedOf;
+  if (!asked || heap_gate::passed_by_this_thread()) return;
+  InHook in_hook;
+  on_own_stack([=] { pager().make_plain(first, end - first); });
+}
+
 inline std::size_t at_least_16_byte_class(std::size_t size) { return size < 9 ? 9 : size; }
 
 }  // namespace
@@ -260,7 +276,22 @@ void* resize(void* pointer, std::size_t size) {
   return or_no_memory(hlje_realloc(pointer, at_least_16_byte_class(size)));
 }
 
-void release(void* pointer) { hlje_free(pointer); }
+void note_request(std::uintptr_t address, std::size_t length) {
+  const std::uintptr_t base = pager().window_base(), end = base + pager().window_bytes();
+  const std::uintptr_t first = std::max(address, base), last = std::min(address + length, end);
+  for (std::uintptr_t at = first; at < last; at = (at / kChunkBytes + 1) * kChunkBytes) {
+    std::atomic_ref chunk(g_chunks[chunk_of(at)]);  // relaxed, all: who frees a block heard of it from who asked
+    if (chunk.load(std::memory_order_relaxed) == 0) continue;
+    chunk.store(kAskedOf, std::memory_order_relaxed);
+    g_was_asked.store(true, std::memory_order_relaxed);
+  }
+}
+
+void release(void* pointer) {
+  if (g_was_asked.load(std::memory_order_relaxed)) [[unlikely]]
+    make_plain(pointer);
+  hlje_free(pointer);
+}
 
 std::size_t usable_size(const void* pointer) { return hlje_sallocx(pointer, 0); }
 

@@ -31,11 +31,15 @@ std::size_t usable_size(const void* pointer);
 // Whether a block in the window is this heap's; another allocator in the program may have mapped its memory there.
 // The heap has whole chunks of the window, and keeps them.
 inline constexpr std::size_t kChunkBytes = std::size_t{2} << 20;
-extern std::uint8_t* g_chunks;  // by chunk: 1 when it is the heap's
+extern std::uint8_t* g_chunks;  // by chunk: not 0 when it is the heap's
 inline bool owns(const void* pointer) {
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(pointer) - pager().window_base();
   return offset < pager().window_bytes() && g_chunks[offset / kChunkBytes] != 0;
 }
+
+// The program is about to ask something for these pages that lasts (protection, advice, locks, another mapping): of
+// the heap's blocks it ends when they are freed.
+void note_request(std::uintptr_t address, std::size_t length);
 
 // Around a fork, before jemalloc's own handlers.
 void before_fork();

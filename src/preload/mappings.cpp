@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/units.hpp"
+#include "preload/far_heap.hpp"
 #include "preload/known_places.hpp"
 #include "preload/left_local.hpp"
 #include "preload/limits.hpp"
@@ -200,6 +201,7 @@ std::intptr_t map_fixed(std::uintptr_t address, std::size_t length, int protecti
   const bool whole = (flags & MAP_FIXED_NOREPLACE) != 0 || !may_be_far_outside(length, flags);
   if (whole && !pager().overlaps_window(address, length))
     return map_fixed_beside(address, length, protection, flags, descriptor, offset);
+  far_heap::note_request(address, length);
   const std::uintptr_t start = address;
   int error = for_pieces(address, length, [&](std::uintptr_t at, std::size_t bytes, bool) {
     off_t from = offset + static_cast<off_t>(at - start);
@@ -365,6 +367,7 @@ int protect(std::uintptr_t address, std::size_t length, int protection) {
   bool plain =
       is_plain_range(address, length) && (protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC | kProtSem)) == 0;
   if (!plain || !pager().overlaps(address, length)) return raw::mprotect(address, length, protection);
+  far_heap::note_request(address, page_ceil(length));
   return for_pieces(address, page_ceil(length), [protection](std::uintptr_t at, std::size_t bytes, bool ours) {
     if (!ours) return raw::mprotect(at, bytes, protection);
     return uninterrupted([=] { return pager().protect(at, bytes, protection); });
@@ -377,6 +380,7 @@ int advise(std::uintptr_t address, std::size_t length, int advice) {
   // An advice that does not exist is refused before the range is looked at, by asking about nothing.
   if (advice != MADV_DONTNEED && advice != MADV_FREE)
     if (int error = raw::madvise(page_floor(address), 0, advice); error != 0) return error;
+  if (advice != MADV_DONTNEED && advice != MADV_FREE) far_heap::note_request(address, page_ceil(length));
   // The kernel goes on after a hole, and says ENOMEM at the end; but the first hole ends what populates.
   const bool goes_on = advice != MADV_POPULATE_READ && advice != MADV_POPULATE_WRITE;
   bool holes = false;
@@ -431,6 +435,7 @@ int lock(std::uintptr_t address, std::size_t length, int flags) {
     return static_cast<int>(raw::call(SYS_mlock2, static_cast<long>(address), static_cast<long>(length), flags));
   // As the kernel does it: it locks all mappings up to the first hole, and then brings their pages in up to the first
   // that does not come (of PROT_NONE). The lock stands behind that page, too.
+  far_heap::note_request(start, bytes);
   if (int error = lock_pieces(start, bytes, MLOCK_ONFAULT, false); error != 0) return error;
   return (flags & MLOCK_ONFAULT) != 0 ? 0 : lock_pieces(start, bytes, 0, true);
 }

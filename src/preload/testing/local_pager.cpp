@@ -311,6 +311,10 @@ void Pager::decommit(std::uintptr_t address, std::size_t length) {
   raw::mprotect(address, length, PROT_NONE);
 }
 
+void Pager::make_plain(std::uintptr_t address, std::size_t length) {
+  static_cast<void>(map_at(address, length, PROT_READ | PROT_WRITE, MAP_NORESERVE, false));
+}
+
 void Pager::commit(std::uintptr_t address, std::size_t length) {
   raw::mprotect(address, length, PROT_READ | PROT_WRITE);
 }
