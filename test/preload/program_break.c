@@ -90,6 +90,7 @@ static void try_errors(void) {
 static void come_back_to_a_mapping(void) {
   const size_t size = g_size;
   CHECK(move_to(size - 256 * kPage) == 0);
+  note_size(size - 256 * kPage);
   char* there = (char*)(((uintptr_t)g_start + size - 128 * kPage) / kPage * kPage);
   CHECK(mmap(there, 16 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
         there);
@@ -100,7 +101,6 @@ static void come_back_to_a_mapping(void) {
   for (size_t i = 0; i < 16 * kPage; ++i) wrong += there[i] != 9;
   printf(", %zu of it wrong\n", wrong);
   CHECK(munmap(there, 16 * kPage) == 0);
-  note_size(size - 256 * kPage);
   look("below it");
   CHECK(move_to(size) == 0);
   note_size(size);
