@@ -164,6 +164,13 @@ class column<text> {
   using size_type = std::size_t;
 
   column() = default;
+  // The other one has no rows then, and may get some.
+  column(column&& other) noexcept : words_(other.words_), codes_(std::move(other.codes_)) {}
+  column& operator=(column&& other) noexcept {
+    words_ = other.words_;
+    codes_ = std::move(other.codes_);
+    return *this;
+  }
   column(std::initializer_list<std::string_view> values) {
     for (const std::string_view value : values) push_back(value);
   }

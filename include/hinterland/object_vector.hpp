@@ -331,6 +331,19 @@ class queue {
   using chunk = detail::chunk<T>;
 
  public:
+  queue() = default;
+  queue(queue&& other) noexcept { swap(other); }
+  queue& operator=(queue&& other) noexcept {
+    queue before(std::move(other));
+    swap(before);
+    return *this;
+  }
+  void swap(queue& other) noexcept {
+    chunks_.swap(other.chunks_);
+    std::swap(begin_, other.begin_);
+    std::swap(end_, other.end_);
+  }
+
   void push(const T& value) {
     const T copy = value;
     if (end_ == chunks_.size() * per_chunk) chunks_.push_back(make<chunk>());

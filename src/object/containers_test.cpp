@@ -73,6 +73,21 @@ TEST(FarArray, Extents) {
   EXPECT_EQ(table.flat()[(3 * 20 + 4) * 30 + 5], 7);
 }
 
+TEST(FarQueue, OneThatWasMovedFromIsEmptyAndMayBeUsed) {
+  HeapForTest heap;
+  hl::far::queue<std::uint64_t> from;
+  for (std::uint64_t i = 0; i < 1000; ++i) from.push(i);
+  from.pop();
+  hl::far::queue<std::uint64_t> to(std::move(from));
+  EXPECT_TRUE(from.empty());
+  from.push(7);
+  EXPECT_EQ(from.front(), 7u);
+  from = std::move(to);
+  EXPECT_EQ(from.size(), 999u);
+  EXPECT_EQ(from.front(), 1u);
+  EXPECT_TRUE(to.empty());
+}
+
 TEST(FarQueue, AndStack) {
   HeapForTest heap;
   std::mt19937_64 random(5);

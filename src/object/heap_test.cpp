@@ -340,6 +340,27 @@ TEST(Heap, ListsThatLieAnywhereLeave) {
     }
 }
 
+// The node that is left is the second: the first ends when its pointer has the second, as with std::unique_ptr.
+TEST(Heap, APointerTakesOneOutOfItsOwnObject) {
+  HeapForTest heap;
+  ptr<Node> list;
+  for (std::uint64_t key = 0; key < 10; ++key) {
+    ptr<Node> front = make<Node>();
+    scope held;
+    Node* made = front.deref_mut(held);
+    made->key = key;
+    made->next = std::move(list);
+    list = std::move(front);
+  }
+  for (std::uint64_t left = 10; left > 0; --left) {
+    ASSERT_TRUE(list);
+    scope held;
+    ASSERT_EQ(list.deref(held)->key, left - 1);
+    list = std::move(list.deref_mut(held)->next);
+  }
+  EXPECT_FALSE(list);
+}
+
 struct Throws {
   Throws() { throw std::runtime_error("not made"); }
   std::uint64_t word = 0;

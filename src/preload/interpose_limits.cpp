@@ -112,17 +112,18 @@ int change(int process, int resource, const struct rlimit* wanted, struct rlimit
   Limit* limit = limit_of(resource);
   HeldForCall held_wanted(wanted, sizeof *wanted), held_before(before, sizeof *before);
   if (mode() != Mode::far || limit == nullptr || !is_self(process)) return call(process, resource, wanted, before);
-  struct rlimit now;
+  struct rlimit now, asked{};
   if (int error = call(0, resource, nullptr, &now); error < 0) return error;
+  if (wanted != nullptr) asked = *wanted;  // `before` may be the same
   if (before != nullptr)
     if (int error = call(0, resource, nullptr, before); error < 0) return error;  // it is no place to write to
   const struct rlimit seen = {soft_seen(*limit, now), to_program(now.rlim_max)};
   if (wanted != nullptr) {
-    if (wanted->rlim_cur > wanted->rlim_max) return -EINVAL;
-    const struct rlimit kernel = for_kernel(*wanted, now);
+    if (asked.rlim_cur > asked.rlim_max) return -EINVAL;
+    const struct rlimit kernel = for_kernel(asked, now);
     if (int error = call(0, resource, &kernel, nullptr); error < 0) return error;
-    limit->wanted = wanted->rlim_cur;
-    limit->hard = wanted->rlim_max;
+    limit->wanted = asked.rlim_cur;
+    limit->hard = asked.rlim_max;
   }
   if (before != nullptr) *before = seen;
   return 0;

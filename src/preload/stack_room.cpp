@@ -75,7 +75,9 @@ void call_elsewhere(void (*body)(void*), void* argument) {
 HL_INTERPOSED int sigaltstack(const stack_t* stack, stack_t* old) noexcept {
   using namespace hinterland;
   static constinit Next<int(const stack_t*, stack_t*)> next("sigaltstack");
+  const bool same = stack != nullptr && stack == old;
+  const stack_t asked = same ? *stack : stack_t{};
   int result = next.get()(stack, old);
-  if (result == 0 && stack != nullptr && mode() == Mode::far) stack_room::alternate(*stack);
+  if (result == 0 && stack != nullptr && mode() == Mode::far) stack_room::alternate(same ? asked : *stack);
   return result;
 }

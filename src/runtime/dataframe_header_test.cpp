@@ -84,6 +84,15 @@ TEST(Column, TextSharesItsStringsUntilOneGrows) {
   EXPECT_EQ(hl::far::unique(flags), (std::vector<std::string>{"", "N", "Y", "other"}));
 }
 
+TEST(Column, TextThatWasMovedFromMayGetRows) {
+  column<text> from{"N", "Y"};
+  const column<text> to(std::move(from));
+  from.clear();
+  from.push_back("x");
+  EXPECT_EQ(all_of(from), std::vector<std::string>{"x"});
+  EXPECT_EQ(all_of(to), (std::vector<std::string>{"N", "Y"}));
+}
+
 TEST(Column, Transform) {
   const column<double> miles{10, 60, 5}, hours{0.5, 1, 2};
   EXPECT_EQ(all_of(hl::far::transform(std::divides<>(), miles, hours)), (std::vector<double>{20, 60, 2.5}));

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define PAGE 4096u
@@ -176,6 +177,19 @@ static void grown_beside_the_target(void) {
   puts("");
 }
 
+// One structure for the new limit and for the old one.
+static void limits(void) {
+  struct rlimit given, one;
+  CHECK(getrlimit(RLIMIT_DATA, &given) == 0);
+  one = given;
+  one.rlim_cur = (rlim_t)1 << 40;
+  printf("prlimit: %d", prlimit(0, RLIMIT_DATA, &one, &one));
+  printf(" %d", one.rlim_cur == given.rlim_cur);
+  CHECK(getrlimit(RLIMIT_DATA, &one) == 0);
+  printf(" %d\n", one.rlim_cur == (rlim_t)1 << 40);
+  CHECK(setrlimit(RLIMIT_DATA, &given) == 0);
+}
+
 int main(void) {
   check_preloaded();
   second_mappings();
@@ -187,6 +201,7 @@ int main(void) {
   locales();
   protection_keys();
   figures();
+  limits();
   of_other_mappings();
   puts("done");
   return 0;

@@ -24,6 +24,7 @@ enum class Lie {
   rubbish,       // random bytes instead of a reply
   wrong_id,      // a reply to what was not asked
   wrong_length,  // a header that announces another length
+  refused,       // an error, and the pages all the same
   wrong_pages,   // a reply that says it is for other pages
   wrong_type,    // the reply to a write for a read
   bad_content,   // a bit flipped in the first page, or range
@@ -179,6 +180,10 @@ class FakeServer {
         break;
       case Lie::wrong_type:
         header.type = static_cast<std::uint16_t>(wire::Type::write) | wire::kReplyBit;
+        break;
+      case Lie::refused:
+        header.status = static_cast<std::uint16_t>(wire::Code::not_yours);
+        header.length = 0;
         break;
       case Lie::bad_content:
         reply[sizeof header + std::min<std::size_t>(1234, reply.size() - sizeof header - 1)] ^= std::byte{4};

@@ -81,6 +81,7 @@ class TcpChannel final : public Channel {
   bool on_header();
   void on_page_bytes(std::size_t bytes);
   void on_page();
+  bool is_pages_of(std::uint16_t read) const;
   bool drain_spill();
   void recheck_pages();
   void reset_reader();

@@ -41,9 +41,9 @@ bool TcpChannel::take_in(std::size_t bytes, std::uint16_t due) {
     if (header_have_ < header_.size()) return true;
     scattered = due != kNone ? std::min<std::size_t>(bytes, outbox_.message(due).bytes) : 0;
     std::uint16_t first_page = due != kNone ? outbox_.message(due).first_page : kNone;
-    if (!on_header()) return false;
-    if (reading_ == kNone || reading_ != due) {
-      // Another reply than the one that was due: gather what landed in the wrong buffers, in front of the tail.
+    if (!is_pages_of(due)) {
+      // Another reply than the one that was due, or its failure: what landed in the wrong buffers goes in front of
+      // the tail, before that reply ends what they belong to.
       std::memmove(spill_.get() + scattered, spill_.get(), bytes - scattered);
       std::size_t copied = 0;
       for (std::uint16_t slot = first_page; copied < scattered; slot = outbox_.slot(slot).next) {
@@ -53,8 +53,9 @@ bool TcpChannel::take_in(std::size_t bytes, std::uint16_t due) {
       }
       spill_first_ = 0;
       spill_end_ = bytes;
-      return drain_spill();
+      return on_header() && drain_spill();
     }
+    if (!on_header()) return false;
   } else {
     scattered = std::min<std::size_t>(bytes, outbox_.message(reading_).bytes - page_have_);
   }
@@ -62,6 +63,13 @@ bool TcpChannel::take_in(std::size_t bytes, std::uint16_t due) {
   spill_first_ = 0;
   spill_end_ = bytes - scattered;
   return drain_spill();
+}
+
+// The header that is there says that the pages of this read follow.
+bool TcpChannel::is_pages_of(std::uint16_t read) const {
+  wire::Header header;
+  return read != kNone && wire::parse_reply(header_, &header) == wire::Fault::none &&
+         outbox_.find(header.id) == read && wire::Code{static_cast<std::uint32_t>(header.status)} == wire::Code::ok;
 }
 
 bool TcpChannel::drain_spill() {

@@ -74,6 +74,14 @@ TEST_F(TcpDeviceTest, OneLieIsForgiven) {
   }
 }
 
+// What lands in the buffers of a read that is refused is no part of it, and ends the connection.
+TEST_F(TcpDeviceTest, PagesBehindARefusalAreNotTaken) {
+  server.lie(Lie::refused, 1);
+  const std::vector<int> errors = read();
+  EXPECT_NE(errors[0], 0);
+  expect_right();
+}
+
 // The time limit counts, not how often a connection breaks before the server has answered.
 TEST_F(TcpDeviceTest, AConnectionThatBreaksAgainAndAgainIsMadeAgain) {
   for (Lie lie : {Lie::hang_up, Lie::half_a_reply}) {
