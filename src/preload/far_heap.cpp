@@ -277,6 +277,7 @@ void* resize(void* pointer, std::size_t size) {
 }
 
 void note_request(std::uintptr_t address, std::size_t length) {
+  if (g_chunks == nullptr) return;  // there are no blocks yet
   const std::uintptr_t base = pager().window_base(), end = base + pager().window_bytes();
   const std::uintptr_t first = std::max(address, base), last = std::min(address + length, end);
   for (std::uintptr_t at = first; at < last; at = (at / kChunkBytes + 1) * kChunkBytes) {
