@@ -229,8 +229,8 @@ class ptr {
   ptr(ptr&& other) noexcept { take(other); }
   ptr& operator=(ptr&& other) noexcept {
     if (this != &other) {
-      const ptr before(
-          std::move(*this));  // ends last: `other` may lie in that object, as in list = std::move(list->next)
+      // Ends last: `other` may lie in that object, as in list = std::move(list->next).
+      const ptr before(std::move(*this));
       take(other);
     }
     return *this;

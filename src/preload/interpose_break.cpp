@@ -75,7 +75,7 @@ bool raise(std::uintptr_t to) {
   if (to <= kernels) return true;
   const bool raised = raise_kernels(to);
   if (raised && map_between(kernels, to, MAP_FIXED)) return true;
-  if (raised) static_cast<void>(move_kernels(kernels));
+  if (raised && move_kernels(kernels)) known_places::remove(page_ceil(kernels), page_ceil(to) - page_ceil(kernels));
   static_cast<void>(unmap_between(g_ours, given_back));
   return false;
 }

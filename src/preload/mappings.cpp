@@ -19,6 +19,7 @@
 namespace hinterland::mappings {
 
 int make_way(std::uintptr_t address, std::size_t length) {
+  far_heap::note_request(address, length);
   return for_pieces(
       address, length, [](std::uintptr_t at, std::uintptr_t end) { return pager().end_of_piece(at, end); },
       [](std::uintptr_t at, std::size_t bytes) { return pager().contains(at) ? pager().surrender(at, bytes) : 0; });

@@ -52,6 +52,26 @@ static void map_over(unsigned char* block, int protection, int flags) {
   CHECK(mmap(block, kBytes, protection, flags | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == block);
 }
 
+static long locked_kib(void) {
+  char line[256];
+  long found = -1;
+  FILE* status = fopen("/proc/self/status", "r");
+  CHECK(status != NULL);
+  while (fgets(line, sizeof line, status) != NULL) sscanf(line, "VmLck: %ld", &found);
+  fclose(status);
+  return found;
+}
+
+static void free_locked(void) {
+  const long before = locked_kib();
+  unsigned char* block = block_of(6);
+  CHECK(mlock(block + 4096 * 16, 4096 * 8) == 0);
+  printf("locked: %ld KiB more\n", locked_kib() - before);
+  free(block);
+  use_anew("locked");
+  printf("and once it is freed: %ld KiB more\n", locked_kib() - before);
+}
+
 static void free_in_child(void) {
   unsigned char* block = block_of(5);
   CHECK(madvise(block, kBytes, MADV_DONTFORK) == 0);
@@ -93,6 +113,7 @@ int main(void) {
   map_over(block, PROT_NONE, MAP_PRIVATE);
   free(block);
   use_anew("nothing in its place");
+  free_locked();
   free_in_child();
   use_anew("afterwards");
   return 0;

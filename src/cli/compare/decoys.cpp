@@ -106,7 +106,8 @@ Status Decoys::add() {
   if (process < 0) return std::unexpected(Error::make(problem, "no further process can be started"));
   const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
   // What it has by now is counted where we are, not in the group.
-  const bool entered = ready && descriptor >= 0 && write_whole(procs_.c_str(), std::to_string(process).c_str());
+  const std::string line = std::to_string(process) + "\n";
+  const bool entered = ready && descriptor >= 0 && write_whole(procs_.c_str(), line.c_str());
   if (entered) {
     there_.push_back({process, descriptor});
     ++started_;

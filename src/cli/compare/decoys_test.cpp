@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace hinterland::cli {
 namespace {
@@ -25,7 +26,7 @@ pid_t last_in(const std::string& path) {
 bool is_there(pid_t process) { return kill(process, 0) == 0; }
 template <typename Condition>
 void wait_for(Condition&& holds) {
-  while (!holds()) usleep(1000);
+  while (!holds()) std::this_thread::yield();
 }
 
 TEST(Decoys, AreWhatTheKernelKillsFirst) {
